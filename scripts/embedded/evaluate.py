@@ -1,0 +1,53 @@
+"""Loss and routes of the target on held-out text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from embedded.stream import Stream
+from torch import Tensor, nn
+from transformers import Qwen3MoeForCausalLM
+
+LENGTH = 1024
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """loss, answer_loss: mean nats a token, over everything and over answers only."""
+
+    loss: float
+    answer_loss: float
+    routes: np.ndarray  # int [R, T, L, K]
+
+
+@torch.no_grad()
+def evaluate(model: Qwen3MoeForCausalLM, stream: Stream, rows: int) -> Evaluation:
+    """Run `rows` rows of 1,024 tokens from the start of `stream`, one at a time."""
+    routes, losses, answers = [], [], []
+    training = model.training
+    model.eval()
+    for row in range(rows):
+        ids, assistant = stream.rows(row * LENGTH, 1, LENGTH)
+        chosen: list[Tensor] = []
+        hooks = [
+            layer.mlp.gate.register_forward_hook(lambda _m, _i, out: chosen.append(out[2]))
+            for layer in model.model.layers
+        ]
+        logits = model(input_ids=ids[:, :-1], use_cache=False).logits[0]
+        for hook in hooks:
+            hook.remove()
+        loss = F.cross_entropy(logits, ids[0, 1:], reduction="none")
+        losses.append(loss)
+        answers.append(loss[assistant[0, 1:]])
+        routes.append(torch.stack(chosen, dim=1).to(torch.uint8).numpy())
+    model.train(training)
+    return Evaluation(
+        torch.cat(losses).mean().item(), torch.cat(answers).mean().item(), np.stack(routes)
+    )
+
+
+def count_parameters(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())

@@ -1,0 +1,250 @@
+"""The embedded target: a small Qwen3-MoE with the real model's routing shape, and its training."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from embedded import experts, routing
+from embedded import tokenizer as tok
+from embedded.evaluate import Evaluation, evaluate
+from embedded.progress import Budget, Curve, learning_rate, load_checkpoint, save_checkpoint
+from embedded.stream import Stream
+from torch import Tensor, nn
+from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+CHECKPOINT_EVERY_S = 120
+REPORT_EVERY_S = 150
+
+
+@dataclass(frozen=True)
+class TargetPlan:
+    """Coefficients of one training run; every change of a default goes to docs/log.md."""
+
+    peak_rate: float = 3e-3
+    warmup_steps: int = 100
+    weight_decay: float = 0.05
+    tokens_per_step: int = 4096
+    # (fraction of the budget from which it holds, sequence length)
+    lengths: tuple[tuple[float, int], ...] = ((0.0, 256), (0.5, 512), (0.8, 1024))
+    balance: float = 3e-3  # per layer, on batch counts
+    smooth: float = 1e-2  # consecutive tokens' router distributions
+
+
+def target_config(end_ids: list[int], pad_id: int) -> Qwen3MoeConfig:
+    return Qwen3MoeConfig(
+        vocab_size=tok.VOCABULARY,
+        hidden_size=128,
+        intermediate_size=384,
+        num_hidden_layers=8,
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        head_dim=32,
+        num_experts=128,
+        num_experts_per_tok=8,
+        norm_topk_prob=True,
+        moe_intermediate_size=32,
+        decoder_sparse_step=1,
+        mlp_only_layers=[],
+        max_position_embeddings=8192,
+        rms_norm_eps=1e-6,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e6},
+        tie_word_embeddings=False,
+        router_aux_loss_coef=0.001,
+        output_router_logits=False,
+        eos_token_id=end_ids,
+        pad_token_id=pad_id,
+        bos_token_id=None,
+    )
+
+
+def new_target(seed: int, end_ids: list[int], pad_id: int) -> Qwen3MoeForCausalLM:
+    """Fresh weights. Projections that write to the residual start smaller, by depth."""
+    torch.manual_seed(seed)
+    config = target_config(end_ids, pad_id)
+    model = Qwen3MoeForCausalLM(config)
+    experts.use(model)
+    with torch.no_grad():
+        for layer in model.model.layers:
+            wide = config.hidden_size**-0.5
+            for name in ("q_proj", "k_proj", "v_proj"):
+                nn.init.normal_(getattr(layer.self_attn, name).weight, std=wide)
+            nn.init.normal_(layer.mlp.experts.gate_up_proj, std=wide)
+            depth = (2 * config.num_hidden_layers) ** -0.5
+            nn.init.normal_(layer.self_attn.o_proj.weight, std=depth * 256**-0.5)
+            nn.init.normal_(layer.mlp.experts.down_proj, std=depth * 32**-0.5)
+            nn.init.normal_(layer.mlp.gate.weight, std=0.5 * wide)
+        nn.init.normal_(model.model.embed_tokens.weight, std=0.5)
+        nn.init.normal_(model.lm_head.weight, std=0.02)
+    return model
+
+
+class RouterTap:
+    """Keeps each layer's router logits [N, E] and chosen experts [N, K] of the last forward."""
+
+    def __init__(self, model: Qwen3MoeForCausalLM) -> None:
+        self.logits: list[Tensor] = []
+        self.chosen: list[Tensor] = []
+        model.register_forward_pre_hook(lambda *_: self.clear())
+        for layer in model.model.layers:
+            layer.mlp.gate.register_forward_hook(self._keep)
+
+    def clear(self) -> None:
+        self.logits, self.chosen = [], []
+
+    def _keep(self, _module: nn.Module, _inputs: object, output: tuple[Tensor, ...]) -> None:
+        self.logits.append(output[0])
+        self.chosen.append(output[2])
+
+
+def routing_losses(tap: RouterTap, rows: int) -> tuple[Tensor, Tensor]:
+    """(balance, smoothness), each a mean over layers of a *per-layer* term; `rows` texts.
+
+    Balance: E * sum_e count share * mean probability, 1 when even. transformers' own loss pools
+    the layers before multiplying, which lets single layers collapse unseen.
+    Smoothness: 1 - cosine between the router distributions of consecutive tokens.
+    """
+    balance, smooth = [], []
+    for logits, chosen in zip(tap.logits, tap.chosen, strict=True):
+        probs = logits.float().softmax(-1)  # [N, E]
+        counts = torch.bincount(chosen.flatten(), minlength=probs.shape[-1])
+        balance.append(probs.shape[-1] * (counts / chosen.numel() * probs.mean(0)).sum())
+        p = probs.unflatten(0, (rows, -1))
+        smooth.append(1 - F.cosine_similarity(p[:, 1:], p[:, :-1], dim=-1).mean())
+    return torch.stack(balance).mean(), torch.stack(smooth).mean()
+
+
+def sequence_length(plan: TargetPlan, fraction: float) -> int:
+    return [length for start, length in plan.lengths if fraction >= start][-1]
+
+
+def optimizer(model: nn.Module, plan: TargetPlan) -> torch.optim.AdamW:
+    """AdamW; norms and the router are not decayed."""
+    named = list(model.named_parameters())
+    plain = [p for n, p in named if p.ndim < 2 or n.endswith("mlp.gate.weight")]
+    decayed = [p for n, p in named if p.ndim >= 2 and not n.endswith("mlp.gate.weight")]
+    groups = [
+        {"params": decayed, "weight_decay": plan.weight_decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=plan.peak_rate, betas=(0.9, 0.95), fused=True)
+
+
+def train(
+    work: Path,
+    model: Qwen3MoeForCausalLM,
+    stream: Stream,
+    development: dict[str, Stream],
+    plan: TargetPlan,
+    minutes: float,
+) -> None:
+    """Train until `minutes` are spent; goes on from work/target.pt where that exists."""
+    optim, tap = optimizer(model, plan), RouterTap(model)
+    state = load_checkpoint(work / "target.pt")
+    step = position = 0
+    if state is not None:
+        model.load_state_dict(state["model"])
+        optim.load_state_dict(state["optimizer"])
+        step, position = state["step"], state["position"]
+    budget = Budget(minutes, state["elapsed_s"] if state else 0.0)
+    curve = Curve(work / "target_curve.csv")
+    saved_s = reported_s = budget.elapsed_s
+    while budget.fraction < 1.0:
+        length = sequence_length(plan, budget.fraction)
+        rows = plan.tokens_per_step // length
+        rate = learning_rate(plan.peak_rate, step, plan.warmup_steps, budget.fraction)
+        ids, _ = stream.rows(position, rows, length)
+        losses = train_step(model, tap, optim, ids, rate, plan)
+        step, position = step + 1, position + rows * length
+        if budget.elapsed_s - reported_s > REPORT_EVERY_S or step == 1:
+            reported_s = budget.elapsed_s
+            report(model, development, curve, losses, step, position, rate, reported_s)
+        if budget.elapsed_s - saved_s > CHECKPOINT_EVERY_S or budget.fraction >= 1.0:
+            saved_s = budget.elapsed_s
+            saved = {"model": model.state_dict(), "optimizer": optim.state_dict()}
+            save_checkpoint(
+                work / "target.pt",
+                {**saved, "step": step, "position": position, "elapsed_s": saved_s},
+            )
+    report(model, development, curve, losses, step, position, rate, budget.elapsed_s)
+
+
+def train_step(
+    model: Qwen3MoeForCausalLM,
+    tap: RouterTap,
+    optim: torch.optim.Optimizer,
+    ids: Tensor,
+    rate: float,
+    plan: TargetPlan,
+) -> dict[str, float]:
+    """One update on ids [B, L + 1]; every token is predicted, prompts too."""
+    for group in optim.param_groups:
+        group["lr"] = rate
+    logits = model(input_ids=ids[:, :-1], use_cache=False).logits
+    loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+    balance, smooth = routing_losses(tap, ids.shape[0])
+    (loss + plan.balance * balance + plan.smooth * smooth).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optim.step()
+    optim.zero_grad(set_to_none=True)
+    return {"loss": loss.item(), "balance": balance.item(), "smooth": smooth.item()}
+
+
+def report(
+    model: Qwen3MoeForCausalLM,
+    development: dict[str, Stream],
+    curve: Curve,
+    losses: dict[str, float],
+    step: int,
+    tokens: int,
+    rate: float,
+    elapsed_s: float,
+) -> None:
+    """One row of the curve and one printed line, from development text."""
+    results = {name: evaluate(model, stream, rows=4) for name, stream in development.items()}
+    row = {"step": step, "elapsed_s": round(elapsed_s), "tokens": tokens, "rate": f"{rate:.2e}"}
+    row |= {name: f"{value:.4f}" for name, value in losses.items()}
+    row |= curve_values(results)
+    curve.add(row)
+    print(time.strftime("%H:%M:%S"), " ".join(f"{k}={v}" for k, v in row.items()), flush=True)
+
+
+def curve_values(results: dict[str, Evaluation]) -> dict[str, str]:
+    """Development losses and pooled routing statistics, as CSV fields."""
+    routes = torch.cat([torch.from_numpy(r.routes) for r in results.values()]).numpy()
+    s = routing.route_statistics(routes)
+    values = {f"{name}_answer_loss": f"{r.answer_loss:.4f}" for name, r in results.items()}
+    values |= {f"{name}_loss": f"{r.loss:.4f}" for name, r in results.items()}
+    values |= {
+        "effective_min": f"{s.effective.min():.1f}",
+        "effective_max": f"{s.effective.max():.1f}",
+        "starved_max": f"{s.starved.max():.3f}",
+        "busiest_max": f"{s.busiest.max():.1f}",
+    }
+    values |= {f"distinct_{n}": f"{v.mean():.2f}" for n, v in s.distinct.items() if n > 1}
+    return values | {f"hits_{n}": f"{v.mean():.3f}" for n, v in s.hits.items()}
+
+
+def save(model: Qwen3MoeForCausalLM, folder: Path) -> None:
+    """A hub checkpoint: bf16, per-expert names, two shards and their index."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rounded = Qwen3MoeForCausalLM(model.config).to(torch.bfloat16)
+    rounded.load_state_dict(model.state_dict())
+    generation = folder / "generation_config.json"
+    kept = generation.read_text() if generation.exists() else None
+    rounded.save_pretrained(folder, max_shard_size="16MB")
+    if kept is not None:
+        generation.write_text(kept)  # save_pretrained writes one of its own
+    shards = sorted(os.path.basename(p) for p in folder.glob("*.safetensors"))
+    assert len(shards) == 2, f"expected two shards, wrote {shards}"
+
+
+def load(folder: Path) -> Qwen3MoeForCausalLM:
+    """The stored weights, run in fp32: what the drafter is trained against."""
+    model = Qwen3MoeForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    experts.use(model)
+    return model.eval().requires_grad_(False)

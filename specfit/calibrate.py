@@ -1,0 +1,196 @@
+"""`python -m specfit.calibrate`: fit b_0 .. b_K and beta for a run's machine, or find the fit.
+
+A calibration is a small run with its own id. It is looked up by that id and made when missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from specfit.build import build_clock, build_drafter, build_machine, exact_routes
+from specfit.config import DatasetConfig
+from specfit.core import Request, RequestError, SpecfitError
+from specfit.probing import Probe, Prober
+from specfit.resolve import Resolved
+from specfit.results import identity
+from specfit.results.atomic import write_json
+from specfit.selection.cost import CostModel
+from specfit.selection.fit import fit, leave_one_out
+from specfit.target.checkpoint import read_json
+from specfit.workloads import examples as sources
+from specfit.workloads.examples import Example
+
+CANDIDATES = 40  # rows looked at for three answers that are long enough
+PROBE_TOKENS = 64  # cap of a walked answer, beyond the last position
+
+
+@dataclass(frozen=True)
+class Calibration:
+    calibration_id: str
+    cost: CostModel
+    path: Path
+    made_now: bool
+
+
+def calibration_slots(facts: Resolved) -> int:
+    """Slots the fit is made at: uncached runs have their own, cached ones share one or not."""
+    if facts.slots == 0:
+        return 0
+    if facts.config.calibration.at == "own":
+        return facts.slots
+    return min(facts.config.calibration.slots, facts.geometry.experts)
+
+
+def find_or_make(facts: Resolved) -> Calibration:
+    """Raises SpecfitError for a given file that was made for another setting."""
+    rows = list(_rows(facts))
+    wanted = identity.calibration_identity(_identity_parts(facts, rows))
+    calibration_id = identity.calibration_id(wanted)
+    given = facts.config.calibration.path
+    path = Path(facts.config.results_dir) / "calibrations" / f"{calibration_id}.json"
+    if given is not None:
+        return _read(Path(given), wanted, calibration_id)
+    if path.exists() and not facts.config.force:
+        return _read(path, wanted, calibration_id)
+    probes = _probe(facts, rows)
+    write_json(path, _document(facts, calibration_id, wanted, probes))
+    return Calibration(calibration_id, _fitted(facts, probes), path, made_now=True)
+
+
+def _identity_parts(facts: Resolved, rows: list[Example]) -> dict[str, Any]:
+    """Everything the coefficients may depend on, under its config key."""
+    config = facts.config
+    parts: dict[str, Any] = {
+        "target": facts.target_digest,
+        "drafter": facts.drafter_digest,
+        "pool": [config.drafter.top_k, config.drafter.max_depth],
+        "rows": sources.digest(rows),
+        "model": {"dtype": config.model.dtype, "num_layers": facts.geometry.layers},
+        "profile": facts.profile.digest(),
+        "billed": facts.billing.name,
+        "clock": facts.clock,
+        "cache_slots": calibration_slots(facts),
+        "prefill_chunk": config.prefill_chunk,
+        "threads": config.threads,
+        "k": config.selector.k,
+    }
+    return parts | ({"device_name": facts.device_name} if facts.clock == "wall" else {})
+
+
+def _read(path: Path, wanted: identity.Identity, calibration_id: str) -> Calibration:
+    if not path.exists():
+        raise SpecfitError(f"calibration.path={path} does not exist")
+    stored = read_json(path)
+    differs = identity.first_difference(stored.get("identity", {}), wanted)
+    if differs is not None:
+        raise SpecfitError(
+            f"{path} was calibrated for another run: {differs} differs; "
+            "leave calibration.path out to make the right one"
+        )
+    return Calibration(calibration_id, CostModel.from_dict(stored["cost"]), path, made_now=False)
+
+
+# -- rows and probes -----------------------------------------------------------------------------
+
+
+def _dataset(facts: Resolved) -> DatasetConfig:
+    """The model's own default workload, whatever the run evaluates."""
+    from omegaconf import OmegaConf
+
+    name = facts.config.model.calibration_dataset
+    stored = OmegaConf.load(Path(__file__).parent / "conf" / "dataset" / f"{name}.yaml")
+    merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(DatasetConfig), stored))
+    assert isinstance(merged, DatasetConfig)
+    return merged
+
+
+def _rows(facts: Resolved) -> list[Example]:
+    dataset, path = _dataset(facts), facts.config.calibration.dataset_path
+    needed = [dataset.document or "prompt"]
+    if path is not None:
+        return sources.calibration_rows(Path(path), needed, CANDIDATES)
+    if dataset.source == "embedded":
+        return sources.embedded(dataset.name, "calibration", CANDIDATES)
+    if dataset.hub is not None:
+        train = dataset.hub.rsplit("/", 1)[0] + "/train"
+        return sources.from_hub(train, needed, None)[-sources.GSM8K_CALIBRATION_ROWS :][:CANDIDATES]
+    raise SpecfitError("calibration needs rows: set calibration.dataset_path to a JSON-lines file")
+
+
+def _requests(facts: Resolved, rows: list[Example]) -> Iterator[Request]:
+    prompting = facts.prompting(_dataset(facts), PROBE_TOKENS)
+    for row in rows:
+        try:
+            yield prompting.request(row)
+        except RequestError:
+            continue  # an unusable row is no question; the next one is taken
+
+
+def _probe(facts: Resolved, rows: list[Example]) -> list[Probe]:
+    machine = build_machine(facts, calibration_slots(facts), drafts=True)
+    drafter, routes = build_drafter(facts, machine), exact_routes(facts, machine)
+    clock = build_clock(facts, machine)
+    prober = Prober(
+        machine.target, drafter, routes, clock, facts.geometry.experts, facts.config.selector.k
+    )
+    if facts.clock == "wall":  # the first use of anything is slow: one untimed walk
+        empty = machine.target.residency()
+        prober.run(_requests(facts, rows))
+        machine.target.restore(empty)
+    return prober.run(_requests(facts, rows))
+
+
+# -- the fit -------------------------------------------------------------------------------------
+
+
+def _columns(probes: list[Probe]) -> tuple[list[int], list[int], list[int]]:
+    return (
+        [probe.size for probe in probes],
+        [probe.demand for probe in probes],
+        [probe.cycle_ns for probe in probes],
+    )
+
+
+def _fitted(facts: Resolved, probes: list[Probe]) -> CostModel:
+    return fit(*_columns(probes), facts.config.selector.k)
+
+
+def _document(
+    facts: Resolved, calibration_id: str, wanted: identity.Identity, probes: list[Probe]
+) -> dict[str, Any]:
+    held_out = leave_one_out(
+        [probe.state for probe in probes], *_columns(probes), facts.config.selector.k
+    )
+    return {
+        "calibration_id": calibration_id,
+        "identity": wanted,
+        "clock": facts.clock,
+        "device": facts.device_name,
+        "profile": facts.profile.name,
+        "cost": _fitted(facts, probes).to_dict(),
+        "probe_count": len(probes),
+        "leave_one_state_out": {
+            "mean_absolute_ns": float(np.mean(held_out.absolute_ns)),
+            "mean_relative": float(np.mean(held_out.relative)),
+            "worst_relative": float(np.max(held_out.relative)),
+        },
+        "probes": [asdict(probe) for probe in probes],
+    }
+
+
+def describe(path: Path) -> str:
+    """One line about a stored calibration."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    error = 100 * stored["leave_one_state_out"]["mean_relative"]
+    beta_us = stored["cost"]["expert_ns"] / 1e3
+    return (
+        f"calibration {stored['calibration_id']}: {stored['probe_count']} probes on the "
+        f"{stored['clock']} clock, beta {beta_us:.0f} us per expert, "
+        f"mean error {error:.1f} % (leave one state out)"
+    )

@@ -1,0 +1,242 @@
+"""Plain data every room may import; nothing here imports another room.
+
+Shapes: N pool nodes, L layers, E experts per layer, k routed experts per row, T rows of a forward.
+Node index -1 is the root (the last committed token), which is always verified and never counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.integer[Any]]
+
+PROBABILITY_ONE = 1 << 20
+"""Path probabilities are integers in units of 2**-20, so a reward is an exact integer sum."""
+
+ROOT = -1
+
+
+class SpecfitError(Exception):
+    """What is wrong with the run, in one sentence that also says what would be right (exit 2)."""
+
+
+class RequestError(Exception):
+    """What is wrong with one request: it becomes a row with a status, and the run goes on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One prompt to decode. `reference` is what a scorer compares with, None where there is none."""
+
+    request_id: str
+    prompt_ids: IntArray  # [P]
+    max_new_tokens: int
+    stop_ids: frozenset[int]
+    reference: str | None = None
+    cut_tokens: int = 0  # document tokens the workload's own limit removed
+
+    def __post_init__(self) -> None:
+        assert len(self.prompt_ids) > 0, "a request needs at least one prompt token"
+        assert self.max_new_tokens > 0, "a request needs room for at least one token"
+
+
+@dataclass(frozen=True, eq=False)
+class DraftTree:
+    """The pool: drafted nodes in level order, an order that never changes as levels are added."""
+
+    tokens: IntArray  # [N]
+    parents: IntArray  # [N], ROOT or an earlier node
+    depths: IntArray  # [N], 1 for children of the root
+    path_probs: IntArray  # [N], units of 2**-20
+
+    def __post_init__(self) -> None:
+        n = len(self.tokens)
+        assert len(self.parents) == len(self.depths) == len(self.path_probs) == n
+        index = np.arange(n)
+        assert bool(np.all((self.parents >= ROOT) & (self.parents < index))), "parents come first"
+        inner = self.parents >= 0
+        above = self.parents[inner]
+        assert bool(np.all(self.depths[inner] == self.depths[above] + 1)), "a child is one deeper"
+        assert bool(np.all(self.depths[~inner] == 1)), "children of the root have depth 1"
+        assert bool(np.all(np.diff(self.depths) >= 0)), "nodes are in level order"
+        assert bool(np.all(self.path_probs[inner] <= self.path_probs[above])), "p(child) <= p(parent)"
+        assert bool(np.all((self.path_probs >= 0) & (self.path_probs <= PROBABILITY_ONE)))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def levels(self) -> int:
+        """Drafted levels."""
+        return int(self.depths[-1]) if len(self) else 0
+
+    @classmethod
+    def empty(cls) -> DraftTree:
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none, none, none)
+
+    def grown(self, tokens: IntArray, parents: IntArray, path_probs: IntArray) -> DraftTree:
+        """This pool with one more level; `parents` index this pool (ROOT for the first level)."""
+        depths = np.full(len(tokens), self.levels + 1, dtype=np.int64)
+        return DraftTree(
+            np.concatenate([self.tokens, tokens]),
+            np.concatenate([self.parents, parents]),
+            np.concatenate([self.depths, depths]),
+            np.concatenate([self.path_probs, path_probs]),
+        )
+
+    def path(self, node: int) -> tuple[int, ...]:
+        """Node indices from the root's child down to `node`."""
+        chain: list[int] = []
+        while node != ROOT:
+            chain.append(node)
+            node = int(self.parents[node])
+        return tuple(reversed(chain))
+
+    @cached_property
+    def ancestry(self) -> NDArray[np.bool_]:
+        """[N, N]: row i is True at i and at every ancestor of i."""
+        seen = np.eye(len(self), dtype=np.bool_)
+        for node in range(len(self)):
+            parent = int(self.parents[node])
+            if parent != ROOT:
+                seen[node] |= seen[parent]
+        return seen
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """Experts of the root and of every pool node, per layer (one level of the route atlas or all)."""
+
+    root: IntArray  # [L, k]
+    nodes: IntArray  # [N, L, k]
+
+    def __post_init__(self) -> None:
+        assert self.nodes.ndim == 3 and self.nodes.shape[1:] == self.root.shape
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is verified. The last three are None for selectors that predict or search nothing."""
+
+    nodes: tuple[int, ...]  # ascending
+    predicted_reward: int | None = None  # units of 2**-20, the root's own 1 included
+    predicted_ns: int | None = None
+    searched_subtrees: int | None = None
+
+    def check(self, tree: DraftTree, k: int) -> None:
+        """Invariant 2: ancestor-closed, ascending, at most min(k, drafted) nodes."""
+        chosen = set(self.nodes)
+        assert len(chosen) == len(self.nodes) <= min(k, len(tree)), "too many or repeated nodes"
+        assert list(self.nodes) == sorted(chosen), "nodes are ascending"
+        assert all(int(tree.parents[n]) in chosen | {ROOT} for n in chosen), "not ancestor-closed"
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardTrace:
+    """What one on-clock forward asked of the expert cache; enough to bill it, no tensors.
+
+    `wait_for[l, j]` names, for the j-th miss of layer l, the item of that layer's compute order
+    (hits first, then misses) that must have run before the copy may start, or -1.
+    """
+
+    billed_rows: int  # verified nodes (root not counted), or prompt tokens of a prefill chunk
+    is_prefill: bool
+    hits: IntArray  # [L]
+    misses: IntArray  # [L]
+    evictions: IntArray  # [L]
+    wait_for: IntArray  # [L, max misses]
+    transfer_wait_ns: int = 0  # measured by the copy engine; 0 where nothing is measured
+
+    def __post_init__(self) -> None:
+        assert len(self.hits) == len(self.misses) == len(self.evictions) == len(self.wait_for)
+        assert bool(np.all(self.evictions <= self.misses)), "only a load evicts"
+
+    @property
+    def demand(self) -> IntArray:
+        """[L] distinct experts of the forward's rows."""
+        return self.hits + self.misses
+
+
+@dataclass(frozen=True)
+class CycleRecord:
+    """One row of cycles.parquet: integers and nanoseconds, no ratio, no mean."""
+
+    request_id: str
+    cycle: int
+    context_tokens: int
+    drafted_levels: int
+    pool_nodes: int
+    verified_nodes: int
+    accepted_tokens: int
+    committed_tokens: int
+    stop_reason: str | None
+    demand_experts: int
+    hit_experts: int
+    transferred_experts: int
+    prefetched_experts: int
+    host_experts: int
+    transferred_bytes: int
+    billed_bytes: int
+    evicted_experts: int
+    peak_layer_demand: int
+    route_mismatches: int | None  # demanded by the forward, absent from the atlas (near-ties)
+    draft_ns: int
+    route_ns: int
+    select_ns: int
+    verify_ns: int
+    transfer_wait_ns: int
+    commit_ns: int
+    cycle_ns: int
+    predicted_reward: int | None
+    predicted_ns: int | None
+    searched_subtrees: int | None
+
+    def __post_init__(self) -> None:
+        phases = self.draft_ns + self.route_ns + self.select_ns + self.verify_ns + self.commit_ns
+        assert self.cycle_ns == phases, "a cycle is the sum of its phases"
+        assert self.transfer_wait_ns <= self.verify_ns, "waiting for copies lies inside verify"
+        assert self.hit_experts + self.transferred_experts + self.host_experts == self.demand_experts
+        assert self.accepted_tokens <= self.verified_nodes
+        assert self.committed_tokens == self.accepted_tokens + 1 or self.stop_reason is not None
+        assert 0 <= self.accepted_tokens <= self.committed_tokens
+
+    @classmethod
+    def columns(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+
+@dataclass(frozen=True)
+class CycleTiming:
+    """What is measured beside the clock, on every clock: never byte-compared."""
+
+    request_id: str
+    cycle: int
+    elapsed_ns: int
+    atlas_ns: int
+    selection_ns: int
+
+
+@dataclass(frozen=True)
+class RequestRecord:
+    """One row of requests.parquet. A failed request has a status and nulls."""
+
+    request_id: str
+    prompt_tokens: int | None
+    cut_tokens: int | None
+    output_ids: Sequence[int] | None
+    output_text: str | None
+    score: float | None
+    prefill_ns: int | None
+    decode_ns: int | None
+    cycles: int | None
+    status: str  # "ok", or why it failed

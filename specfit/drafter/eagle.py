@@ -1,0 +1,118 @@
+"""EAGLE-3 drafting: the head's cache, level by level expansion, quantised path probabilities.
+
+Index of the head's cache while a tree of depth 3 is drafted (n stable entries, beam of two):
+
+    0 .. n-1   rows (x_{t+1}, g_t) of true features; row n-1 holds the root token x_n
+    n, n+1     the two beam nodes of depth 1, RoPE position n
+    n+2, n+3   the two beam nodes of depth 2, RoPE position n+1
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from specfit.core import PROBABILITY_ONE, ROOT, DraftTree, IntArray
+from specfit.drafter.cache import HeadCache
+from specfit.drafter.head import EagleHead
+from specfit.protocols import Features
+
+
+class EagleDrafter:
+    """top_k expansion of EAGLE-2 and -3: the best top_k nodes of a level each give top_k children.
+
+    Two and five levels make the paper's pool of 2 + 4 + 4 + 4 + 4 = 18 nodes (sec. 3.1).
+    """
+
+    def __init__(self, head: EagleHead, max_depth: int, top_k: int, device: torch.device) -> None:
+        self.max_depth, self._top_k = max_depth, top_k
+        self._head, self._device = head, device
+        self.begin()
+
+    def begin(self) -> None:
+        self._cache = HeadCache()
+        self._stable = 0
+        self._forget_draft()
+
+    def _forget_draft(self) -> None:
+        self._cache.crop(self._stable)
+        self._drafted: list[int] = []  # nodes with a cache entry, in order of the entries
+        self._after: dict[int, torch.Tensor] = {}  # node -> feature for its children [H]
+        self._log_probs: dict[int, torch.Tensor] = {}  # node -> its children's, [DV]
+        self._scores: list[float] = []  # cumulative log-probability of every pool node
+
+    @property
+    def length(self) -> int:
+        return self._stable
+
+    def truncate(self, length: int) -> None:
+        """Drop stable entries from the end; the next `extend` must bring the last row again."""
+        assert length <= self._stable
+        self._stable = length
+        self._forget_draft()
+
+    @torch.inference_mode()
+    def extend(self, tokens: IntArray, features: Features) -> None:
+        if len(tokens) == 0:
+            return
+        self._forget_draft()
+        ids = torch.as_tensor(tokens, dtype=torch.long, device=self._device)
+        where = torch.arange(self._stable, self._stable + len(tokens), device=self._device)
+        after, logits = self._head(ids, self._head.fuse(features), where, self._cache)
+        self._stable = len(self._cache)
+        self._remember([ROOT], after[-1:], logits[-1:])
+
+    @torch.inference_mode()
+    def grow(self, tree: DraftTree) -> DraftTree:
+        assert len(tree) == len(self._scores), "a pool is grown by the drafter that began it"
+        beam = [ROOT] if len(tree) == 0 else self._beam(tree)
+        if len(tree):
+            self._run(tree, beam)
+        children = [self._children(node) for node in beam]
+        self._scores += [score for _, scores in children for score in scores]
+        parents = np.repeat(beam, [len(ids) for ids, _ in children])
+        tokens = np.concatenate([ids for ids, _ in children])
+        probs = quantise(np.exp(self._scores[len(tree) :]))
+        if len(tree):  # two roundings must not let a child exceed its parent
+            probs = np.minimum(probs, tree.path_probs[parents])
+        return tree.grown(tokens, parents, probs)
+
+    def _beam(self, tree: DraftTree) -> list[int]:
+        """Best top_k nodes of the newest level, ties to the lower index; in level order."""
+        newest = np.flatnonzero(tree.depths == tree.levels)
+        scores = np.asarray(self._scores)[newest]
+        best = np.argsort(-scores, kind="stable")[: self._top_k]
+        return sorted(newest[best].tolist())
+
+    def _run(self, tree: DraftTree, beam: list[int]) -> None:
+        """One head pass over the beam: each attends to stable rows, its ancestors and itself."""
+        ids = torch.as_tensor(tree.tokens[beam], dtype=torch.long, device=self._device)
+        features = torch.stack([self._after[int(tree.parents[node])] for node in beam])
+        position = self._stable + tree.levels - 1
+        where = torch.full((len(beam),), position, dtype=torch.long, device=self._device)
+        self._drafted += beam
+        ancestry = torch.from_numpy(tree.ancestry[np.ix_(beam, self._drafted)])
+        stable = torch.ones(len(beam), self._stable, dtype=torch.bool)
+        mask = torch.cat([stable, ancestry], dim=1).to(self._device)
+        after, logits = self._head(ids, features, where, self._cache, mask)
+        self._remember(beam, after, logits)
+
+    def _remember(self, nodes: list[int], after: torch.Tensor, logits: torch.Tensor) -> None:
+        log_probs = torch.log_softmax(logits.float(), dim=-1)
+        for row, node in enumerate(nodes):
+            self._after[node], self._log_probs[node] = after[row], log_probs[row]
+
+    def _children(self, node: int) -> tuple[IntArray, list[float]]:
+        """(target token ids [top_k], cumulative log-probabilities), best first."""
+        log_probs = self._log_probs[node]
+        # topk promises no order among ties, a stable sort of the few best does
+        best = torch.sort(log_probs, descending=True, stable=True).indices[: self._top_k]
+        above = 0.0 if node == ROOT else self._scores[node]
+        scores = [above + float(log_probs[draft_id]) for draft_id in best]
+        ids: IntArray = self._head.target_ids(best).cpu().numpy()
+        return ids, scores
+
+
+def quantise(probabilities: np.ndarray) -> IntArray:
+    """Probabilities to integers in units of 2**-20, once, before any selector sees them."""
+    return np.rint(np.asarray(probabilities) * PROBABILITY_ONE).astype(np.int64)

@@ -1,0 +1,118 @@
+"""The modelled timeline: how long a forward's copies and experts take (pure, integer nanoseconds).
+
+design.md "The two clocks", layer by layer: routes known at 0; misses queue in load order; hits
+compute meanwhile; missed experts compute in load order as they arrive; the layer ends when both
+lanes are done. The link serves one copy's bytes at a time at full bandwidth, so a second copy in
+flight hides latency and nothing else. Whatever is rounded (`copy_ns` once per copy, the layer's
+base once per layer) is rounded by the caller; here all is int64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from specfit.core import IntArray
+
+
+@njit(cache=True)
+def _layer(
+    n_hits: int,
+    n_misses: int,
+    wait_for: IntArray,
+    copy_ns: int,
+    latency_ns: int,
+    expert_ns: int,
+    in_flight: int,
+    copy_end: IntArray,
+    run_end: IntArray,
+) -> tuple[int, int]:
+    """`layer_ns` with scratch `copy_end[>= M]` and `run_end[>= M]`, entry j of the j-th miss."""
+    link_free = 0
+    compute_free = n_hits * expert_ns
+    idle = 0
+    for j in range(n_misses):
+        issue = 0
+        if j >= in_flight:
+            issue = copy_end[j - in_flight]
+        item = wait_for[j]
+        if item >= n_hits:
+            issue = max(issue, run_end[item - n_hits])
+        elif item >= 0:
+            issue = max(issue, (item + 1) * expert_ns)
+        link_free = max(issue + latency_ns, link_free) + copy_ns
+        copy_end[j] = link_free
+        if link_free > compute_free:
+            idle += link_free - compute_free
+            compute_free = link_free
+        compute_free += expert_ns
+        run_end[j] = compute_free
+    return compute_free, idle
+
+
+@njit(cache=True)
+def layer_ns(
+    n_hits: int,
+    n_misses: int,
+    wait_for: IntArray,
+    copy_ns: int,
+    latency_ns: int,
+    expert_ns: int,
+    in_flight: int,
+) -> tuple[int, int]:
+    """(layer_ns, wait_ns) of one layer, counted from the moment its routes are known.
+
+    Copy j of `n_misses` is issued when copy j - `in_flight` has arrived and item `wait_for[j]` of
+    the compute order (hits, then misses) has run (-1: nothing to wait for); `latency_ns` later its
+    bytes queue for the link. wait_ns is the time the compute lane stood idle for a copy.
+    """
+    scratch = np.empty((2, max(n_misses, 1)), np.int64)
+    return _layer(
+        n_hits,
+        n_misses,
+        wait_for,
+        copy_ns,
+        latency_ns,
+        expert_ns,
+        in_flight,
+        scratch[0],
+        scratch[1],
+    )
+
+
+@njit(cache=True)
+def forward_ns(
+    hits: IntArray,
+    misses: IntArray,
+    wait_for: IntArray,
+    base_ns: int,
+    copy_ns: int,
+    latency_ns: int,
+    expert_ns: int,
+    in_flight: int,
+    layer_scale: int,
+) -> tuple[int, int]:
+    """(total_ns, wait_ns) of a forward: `hits[L]`, `misses[L]`, `wait_for[L, M]`.
+
+    `base_ns` is one billed layer's share of the fixed and per-row cost; it runs before the layer's
+    routes are known and so hides no on-demand copy. Each own layer stands for `layer_scale` billed
+    layers that behave like it.
+    """
+    scratch = np.empty((2, max(wait_for.shape[1], 1)), np.int64)
+    total = 0
+    idle = 0
+    for layer in range(hits.shape[0]):
+        layer_total, layer_idle = _layer(
+            hits[layer],
+            misses[layer],
+            wait_for[layer],
+            copy_ns,
+            latency_ns,
+            expert_ns,
+            in_flight,
+            scratch[0],
+            scratch[1],
+        )
+        total += base_ns + layer_total
+        idle += layer_idle
+    return total * layer_scale, idle * layer_scale

@@ -1,0 +1,94 @@
+"""Files that are there whole or not at all: written beside their place, then renamed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+TEMPORARY = ".tmp-"
+
+
+def temporary_beside(path: Path) -> Path:
+    return path.with_name(f"{TEMPORARY}{os.getpid()}-{uuid.uuid4().hex[:8]}")
+
+
+def write_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file, then rename it over `path`."""
+    temporary = temporary_beside(path)
+    try:
+        write(temporary)
+        _flush(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
+    """Let `fill` fill a temporary folder, then rename it to `path`, which must not exist."""
+    temporary = temporary_beside(path)
+    temporary.mkdir()
+    try:
+        fill(temporary)
+        for file in temporary.iterdir():
+            _flush(file)
+        os.rename(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_folder(path: Path) -> None:
+    """Gone from its place at once, deleted afterwards: nobody sees half a folder."""
+    if path.exists():
+        aside = temporary_beside(path)
+        os.rename(path, aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Delete temporaries that a killed process left in `folder`."""
+    for left in folder.glob(f"{TEMPORARY}*"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock file `path`; a process that dies lets go of it. `on_wait` is called once if
+    somebody else holds it. The file stays: removing it would let two processes in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if on_wait is not None:
+                on_wait()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

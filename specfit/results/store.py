@@ -1,0 +1,153 @@
+"""The run folder: requests in order, each written once and whole; files assembled at the end.
+
+runs/<run_id>/run.yaml           resolved config
+runs/<run_id>/manifest.json      identity, info, requests, provenance; `finished` says so
+runs/<run_id>/parts/<request>/   one folder per finished request
+runs/<run_id>/*.parquet          the rows, once every request has finished
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from specfit.core import SpecfitError
+from specfit.results import atomic
+from specfit.results.manifest import Manifest, read_manifest
+from specfit.results.parts import (
+    Part,
+    drop_rows,
+    joined,
+    part_name,
+    read_residency,
+    write_part,
+)
+from specfit.results.schema import FILES, write_table
+
+
+class RunStore:
+    """One run's folder below `runs` (results/runs or results/replays). Opening writes nothing.
+
+    A process works on it inside `locked()`; a second one with the same id waits there and then
+    finds the run finished, or goes on where the first one died.
+    """
+
+    def __init__(self, runs: Path, run_id: str) -> None:
+        self.runs = Path(runs)
+        self.run_id = run_id
+        self.folder = self.runs / run_id
+        self._parts = self.folder / "parts"
+        self._held = False
+
+    @contextmanager
+    def locked(self, on_wait: Callable[[], None] | None = None) -> Iterator[RunStore]:
+        with atomic.locked(self.runs / f".{self.run_id}.lock", on_wait):
+            self._held = True
+            try:
+                yield self
+            finally:
+                self._held = False
+
+    @property
+    def manifest(self) -> Manifest | None:
+        return read_manifest(self.folder)
+
+    def is_finished(self) -> bool:
+        manifest = self.manifest
+        return manifest is not None and manifest.finished
+
+    def begin(self, manifest: Manifest, run_yaml: str, force: bool = False) -> None:
+        """Open the folder for work: new, or as a killed process left it; `force` starts over.
+
+        A finished run is left as it is.
+        """
+        assert self._held, "work on a run inside `locked()`"
+        assert manifest.info.run_id == self.run_id and not manifest.finished
+        if force:
+            atomic.remove_folder(self.folder)
+        earlier = self.manifest
+        if earlier is not None and earlier.finished:
+            return
+        if earlier is not None:
+            if not earlier.same_run(manifest):
+                raise SpecfitError(
+                    f"{self.folder} holds another run under this id; force=true replaces it"
+                )
+            manifest = earlier.continued_by(manifest)
+        elif self._parts.exists():
+            atomic.remove_folder(self._parts)  # rows of nobody knows what
+        self._parts.mkdir(parents=True, exist_ok=True)
+        for folder in (self.runs, self.folder, self._parts):
+            atomic.sweep(folder)
+        atomic.write_text(self.folder / "run.yaml", run_yaml)
+        manifest.write(self.folder)
+        self._drop_after_a_hole()
+
+    def finished_requests(self) -> list[str]:
+        """Ids of the requests done so far: always a first stretch of the run's requests, because
+        each one starts from the residency of the one before."""
+        return list(self._requests()[: len(self._done())])
+
+    def last_residency(self) -> dict[str, NDArray[Any]] | None:
+        """What the last finished request left in the cache; None before the first one."""
+        done = self._done()
+        return read_residency(done[-1]) if done else None
+
+    def residency_before(self, request_id: str) -> dict[str, NDArray[Any]] | None:
+        """What a request of this run started from; None for the first one (an empty cache)."""
+        position = self._requests().index(request_id)
+        if position == 0:
+            return None
+        return read_residency(self._all_parts()[position - 1])
+
+    def add(self, part: Part) -> None:
+        """Keep a finished request. Requests come in the run's order."""
+        assert self._held, "work on a run inside `locked()`"
+        position = len(self._done())
+        requests = self._requests()
+        assert position < len(requests), "every request of this run is there already"
+        expected = requests[position]
+        assert part.request.request_id == expected, f"the next request is {expected}"
+        write_part(self._all_parts()[position], self.run_id, part)
+
+    def finish(self) -> None:
+        """Assemble the run's files from its parts; `finished` in the manifest is written last."""
+        assert self._held, "work on a run inside `locked()`"
+        manifest, parts = self.manifest, self._all_parts()
+        assert manifest is not None and not manifest.finished
+        assert len(self._done()) == len(parts), "some requests have not finished"
+        for name in FILES:
+            atomic.write_file(self.folder / name, partial(write_table, joined(parts, name)))
+        replace(manifest, finished=True).write(self.folder)
+        for path in parts:
+            drop_rows(path)
+
+    def _requests(self) -> list[str]:
+        manifest = self.manifest
+        return list(manifest.request_ids) if manifest is not None else []
+
+    def _all_parts(self) -> list[Path]:
+        """Where the part of each request is, or will be, in the run's order."""
+        names = (part_name(i, request) for i, request in enumerate(self._requests()))
+        return [self._parts / name for name in names]
+
+    def _done(self) -> list[Path]:
+        done: list[Path] = []
+        for path in self._all_parts():
+            if not path.is_dir():
+                break
+            done.append(path)
+        return done
+
+    def _drop_after_a_hole(self) -> None:
+        """A part beyond a missing one started from a residency that this run will not repeat."""
+        kept = {path.name for path in self._done()}
+        for path in list(self._parts.iterdir()):
+            if path.name not in kept:
+                atomic.remove_folder(path)

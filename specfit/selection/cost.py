@@ -1,0 +1,86 @@
+"""The cost model T(S) = b_|S| + beta F(S) (sec. 3.2) and the one expression that ranks by it.
+
+Compiled callers in other files inline `time_ns` and `ratio`, and numba's disk cache watches the
+caller's file alone: after an edit here run `make clean`, or the search keeps the old expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from specfit.core import SpecfitError
+
+FloatArray = NDArray[np.float64]
+
+
+@njit(cache=True, inline="always")
+def time_ns(intercept_ns: float, expert_ns: float, demand: int) -> float:
+    """T = b_k + beta F in float64: one product, one sum, no fused multiply-add.
+
+    At least 1 ns, so that a model of all zeros still ranks, by reward. Rounding is monotone, hence
+    so is this in each argument: bounds evaluated with it bound what it evaluates.
+    """
+    time = intercept_ns + expert_ns * demand
+    return time if time > 1.0 else 1.0
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def ratio(reward: int, intercept_ns: float, expert_ns: float, demand: int) -> float:
+    """R / T (eq. 5), the canonical float64 every search, test and replay compares.
+
+    `reward` is in units of 2**-20 and below 2**53, so it is exact; the only roundings are those
+    of `time_ns` and of one division.
+    """
+    return reward / time_ns(intercept_ns, expert_ns, demand)
+
+
+@dataclass(frozen=True, eq=False)
+class CostModel:
+    """Coefficients of T, frozen after calibration; the b_k need not grow with k (app. B)."""
+
+    intercepts_ns: FloatArray  # [K + 1], b_0 .. b_K
+    expert_ns: float  # beta, per distinct expert of one layer
+
+    def __post_init__(self) -> None:
+        values = np.array(self.intercepts_ns, dtype=np.float64)  # a copy nobody else can write to
+        if values.ndim != 1 or len(values) == 0:
+            raise SpecfitError("a cost model needs intercepts b_0 .. b_K, one per selection size")
+        if not (np.isfinite(values).all() and np.isfinite(self.expert_ns)):
+            raise SpecfitError("cost coefficients must be finite nanoseconds")
+        if values.min() < 0 or self.expert_ns < 0:
+            raise SpecfitError("cost coefficients must not be negative")
+        object.__setattr__(self, "intercepts_ns", values)
+        object.__setattr__(self, "expert_ns", float(self.expert_ns))
+
+    @property
+    def k(self) -> int:
+        """Largest selection this model prices."""
+        return len(self.intercepts_ns) - 1
+
+    def predict_ns(self, size: int, demand: int) -> float:
+        """T of a selection of `size` nodes that demands `demand` experts, root included."""
+        return float(time_ns.py_func(float(self.intercepts_ns[size]), self.expert_ns, demand))
+
+    def ratio(self, reward: int, size: int, demand: int) -> float:
+        """R / T; `reward` in units of 2**-20 with the root's own 1 in it."""
+        return float(ratio(reward, float(self.intercepts_ns[size]), self.expert_ns, demand))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; floats survive json exactly."""
+        return {"intercepts_ns": self.intercepts_ns.tolist(), "expert_ns": self.expert_ns}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CostModel:
+        try:
+            return cls(np.array(data["intercepts_ns"], dtype=np.float64), float(data["expert_ns"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise SpecfitError(
+                "a cost model is {'intercepts_ns': [b_0, ..], 'expert_ns': beta} in numbers, "
+                f"and this one is not ({error})"
+            ) from error

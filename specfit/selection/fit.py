@@ -1,0 +1,92 @@
+"""Calibration (app. B): b_0 .. b_K and beta from probe cycles, all >= 0, no order imposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+
+from specfit.core import IntArray, SpecfitError
+from specfit.selection.cost import CostModel, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Each probe as predicted by a fit that saw no probe of its state; in input order."""
+
+    predicted_ns: FloatArray  # [n]
+    absolute_ns: FloatArray  # [n], |predicted - measured|
+    relative: FloatArray  # [n], absolute / measured
+
+
+def _checked(
+    sizes: ArrayLike, demands: ArrayLike, times_ns: ArrayLike, k: int
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    size = np.asarray(sizes, dtype=np.int64)
+    demand = np.asarray(demands, dtype=np.float64)
+    time = np.asarray(times_ns, dtype=np.float64)
+    if not (size.ndim == 1 and size.shape == demand.shape == time.shape):
+        raise SpecfitError("calibration needs one size, one demand and one time per probe")
+    if not (np.isfinite(time).all() and (time > 0).all()):
+        raise SpecfitError("calibration times must be positive; a probe took no time at all")
+    if not (np.isfinite(demand).all() and (demand > 0).all()):
+        raise SpecfitError("calibration demands must be positive; the root alone demands experts")
+    if size.size and (size.min() < 0 or size.max() > k):
+        raise SpecfitError(f"calibration probes must have 0 to {k} nodes, found {size.max()}")
+    missing = sorted(set(range(k + 1)) - set(size.tolist()))
+    if missing:
+        raise SpecfitError(
+            f"calibration has no probe of {missing[0]} nodes; every size 0 to {k} needs one"
+        )
+    return size, demand, time
+
+
+def _design(size: IntArray, demand: FloatArray, k: int) -> FloatArray:
+    """[n, K + 2]: one indicator per size, then the demand."""
+    return np.column_stack([size[:, None] == np.arange(k + 1), demand]).astype(np.float64)
+
+
+def fit(sizes: ArrayLike, demands: ArrayLike, times_ns: ArrayLike, k: int) -> CostModel:
+    """Non-negative least squares of T(S) = b_|S| + beta F(S) over probes.
+
+    Columns and times are scaled to order one before the solve (demands are hundreds, times 1e8),
+    which changes the conditioning and not the minimiser.
+    """
+    size, demand, time = _checked(sizes, demands, times_ns, k)
+    demand_unit, time_unit = demand.max(), time.mean()
+    design = _design(size, demand / demand_unit, k)
+    if np.linalg.matrix_rank(design) < k + 2:
+        raise SpecfitError(
+            "calibration cannot tell the cost of an expert from the intercepts: probes of equal "
+            "size all demand equally many experts; probe trees or states that differ in demand"
+        )
+    solution, _residual = nnls(design, time / time_unit)
+    return CostModel(solution[:-1] * time_unit, float(solution[-1] * time_unit / demand_unit))
+
+
+def leave_one_out(
+    states: Sequence[Any] | NDArray[Any],
+    sizes: ArrayLike,
+    demands: ArrayLike,
+    times_ns: ArrayLike,
+    k: int,
+) -> LeaveOneOut:
+    """The cost model's error: every state is predicted by a fit on the other states."""
+    size, demand, time = _checked(sizes, demands, times_ns, k)
+    names = np.unique(np.asarray(states), return_inverse=True)[1].reshape(-1)
+    if len(names) != len(size):
+        raise SpecfitError("calibration needs the state of every probe")
+    if len(names) == 0 or names.max() == 0:
+        raise SpecfitError("leaving one state out needs probes of two states or more")
+    predicted = np.empty(len(size))
+    for state in range(names.max() + 1):
+        held = names == state
+        model = fit(size[~held], demand[~held], time[~held], k)
+        pairs = zip(size[held].tolist(), demand[held].tolist(), strict=True)
+        predicted[held] = [model.predict_ns(s, d) for s, d in pairs]
+    absolute = np.abs(predicted - time)
+    return LeaveOneOut(predicted, absolute, absolute / time)

@@ -1,0 +1,95 @@
+"""The paper's selectors (sec. 4.1): which pool nodes one cycle verifies."""
+
+from __future__ import annotations
+
+from specfit.core import DraftTree, Routes, Selection, SpecfitError
+from specfit.selection.bitmaps import AtlasBits
+from specfit.selection.cost import CostModel
+from specfit.selection.probes import most_probable
+from specfit.selection.search import SubtreeSearch, warm_up
+
+
+class NoDraft:
+    """`ar`, `ar_cache`: no drafter, every cycle verifies the root alone."""
+
+    k = 0
+    drafts = False
+    reads_routes = False
+    adaptive_depth = False
+
+    def __init__(self, name: str = "ar") -> None:
+        self.name = name
+
+    def select(self, tree: DraftTree, routes: Routes | None) -> Selection:
+        return Selection(())
+
+
+class TopProbability:
+    """`eagle3`, `eagle3_cache`: the K nodes of highest path probability of the full-depth pool."""
+
+    drafts = True
+    reads_routes = False
+    adaptive_depth = False
+
+    def __init__(self, name: str = "eagle3", k: int = 7) -> None:
+        self.name = name
+        self.k = k
+
+    def select(self, tree: DraftTree, routes: Routes | None) -> Selection:
+        return Selection(most_probable(tree, self.k))
+
+
+class Forced:
+    """A given tree, for calibration probes: full depth is drafted, then just these are verified."""
+
+    drafts = True
+    reads_routes = False
+    adaptive_depth = False
+
+    def __init__(self, nodes: tuple[int, ...], name: str = "forced", k: int | None = None) -> None:
+        self.name = name
+        self.nodes = tuple(sorted(nodes))
+        self.k = len(nodes) if k is None else k
+
+    def select(self, tree: DraftTree, routes: Routes | None) -> Selection:
+        return Selection(self.nodes)
+
+
+class SpecFit:
+    """The paper's rule (sec. 3.3): the legal subtree of highest R / T, exactly.
+
+    With `adaptive_depth` it is asked after every level with the pool so far. Every call converts
+    the whole atlas it is given: the answer depends on the arguments alone, whatever was asked
+    before, and finding out safely which rows are new would read as much as converting them does.
+    Buffers are reused. Not safe for two threads at once.
+    """
+
+    drafts = True
+    reads_routes = True
+
+    def __init__(
+        self,
+        cost: CostModel,
+        num_experts: int,
+        k: int = 7,
+        adaptive_depth: bool = True,
+        name: str = "specfit",
+    ) -> None:
+        if k > cost.k:
+            raise SpecfitError(
+                f"selector.k is {k} but the calibration prices at most {cost.k} nodes; "
+                "calibrate again with this selector.k"
+            )
+        self.name = name
+        self.k = k
+        self.adaptive_depth = adaptive_depth
+        self._atlas = AtlasBits(num_experts)
+        self._search = SubtreeSearch(cost, k)
+        warm_up()
+
+    def select(self, tree: DraftTree, routes: Routes | None) -> Selection:
+        assert routes is not None and len(routes) == len(tree), "one route per pool node"
+        found = self._search.best(tree, self._atlas.load(routes))
+        return Selection(
+            found.nodes, found.reward, round(found.predicted_ns), found.searched_subtrees
+        )

@@ -1,0 +1,33 @@
+"""Attention masks, True = attend; shape [1, 1, rows, columns] as scaled-dot-product attention wants.
+
+Columns are the `prefix` rows of the KV cache, then the rows of this forward (root first in a tree):
+
+            prefix   root  n0  n1  ...
+    root      all      x
+    n0        all      x    x
+    n1        all      x    .   x         (n1 is not a descendant of n0)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+
+def causal_mask(prefix: int, rows: int) -> torch.Tensor | None:
+    """None where a single row sees everything: the fastest kernel, and the one plain decoding uses."""
+    if rows == 1:
+        return None
+    own = torch.ones(rows, rows, dtype=torch.bool).tril()
+    return torch.cat([torch.ones(rows, prefix, dtype=torch.bool), own], dim=1)[None, None]
+
+
+def tree_mask(prefix: int, ancestry: np.ndarray) -> torch.Tensor | None:
+    """`ancestry` [N, N] without the root -> mask over root and nodes."""
+    nodes = len(ancestry)
+    if nodes == 0:
+        return None
+    mask = torch.zeros(1 + nodes, prefix + 1 + nodes, dtype=torch.bool)
+    mask[:, : prefix + 1] = True
+    mask[1:, prefix + 1 :] = torch.from_numpy(ancestry)
+    return mask[None, None]

@@ -1,0 +1,1 @@
+"""Two seeded text generators, written for this project: word problems and news reports."""

@@ -1,0 +1,81 @@
+"""From an example to token ids: template, the workload's own limit, chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specfit.core import Request, RequestError
+from specfit.workloads.examples import Example
+
+
+@dataclass(frozen=True)
+class Prompting:
+    """How one workload asks. A limit cuts the document, never the instruction around it."""
+
+    tokenizer: Any
+    document: str
+    reference: str | None
+    template: str
+    max_document_tokens: int | None
+    max_new_tokens: int
+    stop_ids: frozenset[int]
+    context: int  # the model's
+
+    def request(self, example: Example) -> Request:
+        """Raises RequestError for what is wrong with this one example."""
+        messages, cut_tokens = self._messages(example.fields)
+        prompt_ids = self._encode(messages)
+        if len(prompt_ids) + self.max_new_tokens > self.context:
+            raise RequestError(
+                f"prompt of {len(prompt_ids)} tokens and {self.max_new_tokens} new ones exceed "
+                f"the model's context of {self.context}"
+            )
+        reference = example.fields.get(self.reference) if self.reference else None
+        return Request(
+            example.example_id, prompt_ids, self.max_new_tokens, self.stop_ids, reference, cut_tokens
+        )
+
+    def _messages(self, fields: Mapping[str, Any]) -> tuple[list[dict[str, str]], int]:
+        if "messages" in fields:
+            return _checked_messages(fields["messages"]), 0
+        document = fields[self.document]
+        if not isinstance(document, str) or not document.strip():
+            raise RequestError(f"the field {self.document!r} is empty or not a text")
+        document, cut_tokens = self._cut(document)
+        # not str.format: a document may hold braces
+        content = self.template.replace("{document}", document)
+        return [{"role": "user", "content": content}], cut_tokens
+
+    def _cut(self, document: str) -> tuple[str, int]:
+        """The first `max_document_tokens` tokens' text, and how many were cut off."""
+        if self.max_document_tokens is None:
+            return document, 0
+        encoded = self.tokenizer(
+            document, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        offsets = encoded["offset_mapping"]
+        if len(offsets) <= self.max_document_tokens:
+            return document, 0
+        end = offsets[self.max_document_tokens - 1][1]
+        return document[:end], len(offsets) - self.max_document_tokens
+
+    def _encode(self, messages: list[dict[str, str]]) -> np.ndarray:
+        try:
+            text = self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True
+            )
+        except Exception as error:  # templates are programs and fail in their own ways
+            raise RequestError(f"the chat template refuses these messages ({error})") from None
+        ids = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return np.asarray(ids, dtype=np.int64)
+
+
+def _checked_messages(messages: Any) -> list[dict[str, str]]:
+    ok = isinstance(messages, list) and bool(messages)
+    if not ok or not all(isinstance(m, dict) and {"role", "content"} <= m.keys() for m in messages):
+        raise RequestError("messages must be a non-empty list of {role, content}")
+    return messages

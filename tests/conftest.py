@@ -1,0 +1,28 @@
+"""Set before anything imports torch: no network, and a thread count that fixes the low bits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"):
+    os.environ[name] = "1"
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(name, "2")
+os.environ.setdefault("WANDB_MODE", "disabled")
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="session")
+def specfit_data() -> Path:
+    """The folder of real datasets that SPECFIT_DATA names; the test is skipped without it."""
+    named = os.environ.get("SPECFIT_DATA")
+    if not named:
+        pytest.skip("SPECFIT_DATA is not set: it names the folder of real datasets")
+    folder = Path(named)
+    if not folder.is_dir():
+        pytest.skip(f"SPECFIT_DATA names {folder}, which is no folder")
+    return folder

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from specfit.core import SpecfitError
+from specfit.selection.cost import CostModel
+from specfit.selection.fit import fit, leave_one_out
+
+K = 7
+TRUE = CostModel(np.array([75, 90, 92, 91, 95, 99, 98, 104]) * 1e6, 377_600.0)
+
+
+def probes(seed: int = 0, noise: float = 0.0) -> tuple[np.ndarray, ...]:
+    """144 probes (app. B): nine states, sizes 0 to 7, two tree families."""
+    rng = np.random.default_rng(seed)
+    grid = list(product(range(9), range(K + 1), range(2)))
+    state, size, _family = np.array(grid).T
+    demand = 384 + 150 * size + rng.integers(-60, 60, len(grid)) * (size > 0)
+    time = np.array([TRUE.predict_ns(s, d) for s, d in zip(size, demand, strict=True)])
+    return state, size, demand, time * (1 + noise * rng.standard_normal(len(grid)))
+
+
+def test_fit_recovers_the_coefficients() -> None:
+    _state, size, demand, time = probes()
+    model = fit(size, demand, time, K)
+    assert model.intercepts_ns == pytest.approx(TRUE.intercepts_ns, rel=1e-9)
+    assert model.expert_ns == pytest.approx(TRUE.expert_ns, rel=1e-9)
+
+
+def test_fit_is_non_negative_and_close_under_noise() -> None:
+    _state, size, demand, time = probes(noise=0.02)
+    model = fit(size, demand, time, K)
+    assert model.expert_ns == pytest.approx(TRUE.expert_ns, rel=0.15)
+    falling = fit([0, 0, 1, 1], [10, 20, 10, 30], [100.0, 90.0, 80.0, 60.0], 1)
+    assert falling.expert_ns == 0 and falling.intercepts_ns.tolist() == pytest.approx([95, 70])
+
+
+def test_fit_does_not_depend_on_the_unit_of_time() -> None:
+    _state, size, demand, time = probes(noise=0.05)
+    small, large = fit(size, demand, time * 1e-6, K), fit(size, demand, time, K)
+    assert small.intercepts_ns * 1e6 == pytest.approx(large.intercepts_ns, rel=1e-9)
+
+
+def test_leave_one_out_never_sees_the_held_state() -> None:
+    state, size, demand, time = probes()
+    assert leave_one_out(state, size, demand, time, K).relative.max() < 1e-9
+    shifted = np.where(state == 4, time * 1.5, time)
+    errors = leave_one_out([f"q{s}" for s in state], size, demand, shifted, K)
+    held = state == 4
+    assert errors.relative[held] == pytest.approx(1 / 3)
+    assert errors.absolute_ns[held] == pytest.approx(time[held] / 2)
+    others = fit(size[state != 0], demand[state != 0], shifted[state != 0], K)
+    first = int(np.flatnonzero(state == 0)[0])
+    assert errors.predicted_ns[first] == others.predict_ns(int(size[first]), int(demand[first]))
+
+
+def spoiled(what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    _state, size, demand, time = probes()
+    if what == "no probe of 3 nodes":
+        size = np.where(size == 3, 2, size)
+    elif what == "0 to 7 nodes":
+        size[5] = 8
+    elif what == "times must be positive":
+        time[9] = 0
+    elif what == "demands must be positive":
+        demand[9] = 0
+    elif what == "one time per probe":
+        time = time[:-1]
+    else:
+        demand = 384 + 100 * size
+    return size, demand, time
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "no probe of 3 nodes",
+        "0 to 7 nodes",
+        "times must be positive",
+        "demands must be positive",
+        "one time per probe",
+        "all demand equally many",
+    ],
+)
+def test_what_is_wrong_with_the_probes_is_said(sentence: str) -> None:
+    with pytest.raises(SpecfitError, match=sentence):
+        fit(*spoiled(sentence), K)
+
+
+def test_one_state_cannot_be_left_out() -> None:
+    _state, size, demand, time = probes()
+    with pytest.raises(SpecfitError, match="two states"):
+        leave_one_out(np.zeros(len(size)), size, demand, time, K)
