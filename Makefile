@@ -46,11 +46,11 @@ clean: ## the environment and every cache; rows in results/ stay
 $(STAMP): pyproject.toml constraints.txt
 	@fits='import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))'; \
 	found=''; \
-	for candidate in $(or $(PYTHON),python3.12 python3.11 python3 python); do \
+	for candidate in $(or $(PYTHON),python3.11 python3.12 python3 python); do \
 	    if "$$candidate" -c "$$fits" >/dev/null 2>&1; then found="$$candidate"; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
-	    echo 'specfit needs Python 3.11 or 3.12 with venv, and found none in: $(or $(PYTHON),python3.12 python3.11 python3 python).' \
+	    echo 'specfit needs Python 3.11 or 3.12 with venv, and found none in: $(or $(PYTHON),python3.11 python3.12 python3 python).' \
 	         'Install one, or name it: make PYTHON=/path/to/python3.12' >&2; \
 	    exit 2; \
 	fi; \

@@ -62,6 +62,7 @@ class Job:
     work: Path
     out: Path
     seed: int
+    threads: int
     minutes_target: float
     minutes_drafter: float
     sizes: Sizes
@@ -99,9 +100,8 @@ def train_target(job: Job) -> None:
     model = target.new_target(job.seed, ids, pad_id=ids[1])
     development = job.held_out("development")
     text = job.stream("train")
-    target.train(
-        job.work, model, text, development, target.TargetPlan(), job.minutes_target
-    )
+    plan = target.TargetPlan()
+    target.train(job.work, model, text, development, plan, job.minutes_target, job.threads)
     target.save(model, job.target_folder)
 
 
@@ -140,7 +140,7 @@ def export_pair(job: Job) -> None:
 
 def main() -> None:
     options = parse()
-    torch.set_num_threads(options.threads)
+    torch.set_num_threads(1)  # processes, not threads: see embedded/workers.py
     gsm8k = mix.Gsm8k.read(options.gsm8k_train) if options.gsm8k_train else None
     if gsm8k is None:
         print("No --gsm8k-train file: training on the two generators only.", flush=True)
@@ -148,6 +148,7 @@ def main() -> None:
         options.work,
         options.out,
         options.seed,
+        options.threads,
         options.minutes_target,
         options.minutes_drafter,
         Sizes(),

@@ -42,7 +42,7 @@ def cut_at_stop(
 def count_mismatches(routes: Routes, selection: Selection, routed: np.ndarray) -> int:
     """Experts the forward routed to, over rows and layers, that the atlas had not named.
 
-    `routed` is [1 + |S|, L, k]. Differences come from near-ties, since the atlas is another forward.
+    `routed` is [1 + |S|, L, k]. Differences are near-ties: the atlas is another forward.
     """
     told = np.concatenate([routes.root[None], routes.nodes[list(selection.nodes)]])
     named = (routed[..., :, None] == told[..., None, :]).any(axis=-1)

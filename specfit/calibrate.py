@@ -59,6 +59,7 @@ def find_or_make(facts: Resolved) -> Calibration:
     if path.exists() and not facts.config.force:
         return _read(path, wanted, calibration_id)
     probes = _probe(facts, rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, _document(facts, calibration_id, wanted, probes))
     return Calibration(calibration_id, _fitted(facts, probes), path, made_now=True)
 

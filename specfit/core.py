@@ -32,7 +32,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One prompt to decode. `reference` is what a scorer compares with, None where there is none."""
+    """One prompt to decode; `reference` is what a scorer compares with."""
 
     request_id: str
     prompt_ids: IntArray  # [P]
@@ -65,7 +65,9 @@ class DraftTree:
         assert bool(np.all(self.depths[inner] == self.depths[above] + 1)), "a child is one deeper"
         assert bool(np.all(self.depths[~inner] == 1)), "children of the root have depth 1"
         assert bool(np.all(np.diff(self.depths) >= 0)), "nodes are in level order"
-        assert bool(np.all(self.path_probs[inner] <= self.path_probs[above])), "p(child) <= p(parent)"
+        assert bool(np.all(self.path_probs[inner] <= self.path_probs[above])), (
+            "p(child) <= p(parent)"
+        )
         assert bool(np.all((self.path_probs >= 0) & (self.path_probs <= PROBABILITY_ONE)))
 
     def __len__(self) -> int:
@@ -112,7 +114,7 @@ class DraftTree:
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Experts of the root and of every pool node, per layer (one level of the route atlas or all)."""
+    """Experts of the root and of every pool node, per layer."""
 
     root: IntArray  # [L, k]
     nodes: IntArray  # [N, L, k]
@@ -205,7 +207,9 @@ class CycleRecord:
         phases = self.draft_ns + self.route_ns + self.select_ns + self.verify_ns + self.commit_ns
         assert self.cycle_ns == phases, "a cycle is the sum of its phases"
         assert self.transfer_wait_ns <= self.verify_ns, "waiting for copies lies inside verify"
-        assert self.hit_experts + self.transferred_experts + self.host_experts == self.demand_experts
+        assert (
+            self.hit_experts + self.transferred_experts + self.host_experts == self.demand_experts
+        )
         assert self.accepted_tokens <= self.verified_nodes
         assert self.committed_tokens == self.accepted_tokens + 1 or self.stop_reason is not None
         assert 0 <= self.accepted_tokens <= self.committed_tokens

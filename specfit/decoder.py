@@ -68,6 +68,7 @@ class Decoder:
         rows = accepted_rows(drafted.tree, drafted.selection, verified.tokens)
         committed = self._commit(session, verified.tokens[rows].tolist(), verified.features[rows])
         self.target.keep(rows[: len(committed.tokens)])
+        self.clock.bill_commit()
         laps.commit = self.clock.lap()
         mismatches = self._compare_routes(drafted, verified)
         return self._finish(session, laps, drafted, committed, [verified.trace], mismatches)
@@ -158,6 +159,4 @@ class Decoder:
         assert self.target.length == kv_length, "KV length = prompt + committed - 1"
         billed = sum(self.clock.billed_bytes(trace) for trace in traces)
         expert_bytes = self.target.expert_bytes
-        return finish(
-            session, laps, drafted, committed, traces, mismatches, expert_bytes, billed
-        )
+        return finish(session, laps, drafted, committed, traces, mismatches, expert_bytes, billed)

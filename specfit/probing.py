@@ -131,15 +131,15 @@ class Prober:
 
     def _trees(self, session: Session) -> Sequence[tuple[str, tuple[int, ...]]]:
         """Both families at every size from 0 to k; size 0 is one tree, probed twice."""
+        self._forced.nodes = ()  # nothing of the state before is legal here
         drafted = self._prober.draft_and_select(session, Laps())
         assert drafted.routes is not None and self._prober.routes is not None
         self._prober.routes.end_cycle()
-        root = bitmaps(drafted.routes.root, self._num_experts)
-        nodes = bitmaps(drafted.routes.nodes, self._num_experts)
+        rows = bitmaps(drafted.routes, self._num_experts)
         trees: list[tuple[str, tuple[int, ...]]] = []
         for size in range(min(self._k, len(drafted.tree)) + 1):
             trees.append(("probability", most_probable(drafted.tree, size)))
-            trees.append(("union", minimum_union(drafted.tree, root, nodes, size)))
+            trees.append(("union", minimum_union(drafted.tree, rows, size)))
         return trees
 
     def _put_back(self, residency: dict[str, np.ndarray], kv: int, drafted: int) -> None:

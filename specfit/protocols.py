@@ -65,7 +65,7 @@ class Target(Protocol):
         ...
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep these rows (ascending, 0 = root) of the last verify in the KV cache, drop the rest."""
+        """Keep these rows (ascending, 0 = root) of the last verify in KV, drop the rest."""
         ...
 
 
@@ -97,7 +97,10 @@ class Drafter(Protocol):
 class RouteSource(Protocol):
     """Says which experts the root and the pool's nodes will use, before they are verified."""
 
-    on_clock: bool  # an atlas is not: its forward runs while the clock stands still
+    @property
+    def on_clock(self) -> bool:
+        """An atlas is not: its forward runs while the clock stands still."""
+        ...
 
     def begin(self, request: Request) -> None:
         """A new request: nothing of the one before is remembered."""
@@ -131,7 +134,10 @@ class Selector(Protocol):
 class Clock(Protocol):
     """Either measures (wall) or bills (modelled). Nothing measured enters a modelled number."""
 
-    kind: str  # "wall" or "modelled"
+    @property
+    def kind(self) -> str:
+        """wall or modelled"""
+        ...
 
     def start(self) -> None:
         """Open a phase here; time before it belongs to nobody."""
@@ -148,6 +154,8 @@ class Clock(Protocol):
     def bill_draft_level(self) -> None: ...
 
     def bill_selection(self) -> None: ...
+
+    def bill_commit(self) -> None: ...
 
     def bill_forward(self, trace: ForwardTrace) -> int:
         """Returns the nanoseconds the forward waited for copies."""

@@ -111,9 +111,7 @@ def resolve(config: RunConfig) -> Resolved:
     checkpoint = Checkpoint(locate(config.model.path))
     geometry = geometry_of(checkpoint.config)
     if config.model.num_layers is not None:
-        geometry = geometry_of(
-            {**checkpoint.config, "num_hidden_layers": config.model.num_layers}
-        )
+        geometry = geometry_of({**checkpoint.config, "num_hidden_layers": config.model.num_layers})
     kind = kind_of(config.selector.name)
     slots, notes = settle_slots(config, geometry.experts)
     profile = profile_of(config.gpu)
@@ -138,7 +136,9 @@ def settle_slots(config: RunConfig, experts: int) -> tuple[int, tuple[str, ...]]
     if asked == "all":
         return experts, ()
     if asked == "fit":
-        raise SpecfitError("cache_slots=fit needs a GPU whose free memory can be read; use a number")
+        raise SpecfitError(
+            "cache_slots=fit needs a GPU whose free memory can be read; use a number"
+        )
     assert isinstance(asked, int)
     if asked > experts:
         raise SpecfitError(f"cache_slots is {asked}, but a layer has {experts} experts; use all")

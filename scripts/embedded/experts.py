@@ -63,7 +63,10 @@ def experts_forward(self: nn.Module, x: Tensor, top_k_index: Tensor, weights: Te
     return SumRows.apply(down, order, inverse, k)
 
 
+# at import, so that a spawned worker knows the name its unpickled model asks for
+ALL_EXPERTS_FUNCTIONS.register(NAME, experts_forward)
+
+
 def use(model: nn.Module) -> None:
     """Switch a Qwen3-MoE model to this implementation."""
-    ALL_EXPERTS_FUNCTIONS.register(NAME, experts_forward)
     model.set_experts_implementation(NAME)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 
 class Budget:
@@ -34,6 +35,17 @@ def learning_rate(peak: float, step: int, warmup_steps: int, fraction: float) ->
     """Linear warm-up in steps, then a cosine over the budget down to 2 % of the peak."""
     warm = min(1.0, (step + 1) / warmup_steps)
     return peak * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * fraction)))
+
+
+def update(
+    optim: torch.optim.Optimizer, parameters: list[nn.Parameter], rate: float, clip: float
+) -> None:
+    """One optimiser step at this rate, gradients clipped to norm `clip` and dropped after it."""
+    for group in optim.param_groups:
+        group["lr"] = rate
+    nn.utils.clip_grad_norm_(parameters, clip)
+    optim.step()
+    optim.zero_grad(set_to_none=True)
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:

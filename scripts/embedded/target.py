@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from embedded import experts, routing
 from embedded import tokenizer as tok
 from embedded.evaluate import Evaluation, evaluate
-from embedded.progress import Budget, Curve, learning_rate, load_checkpoint, save_checkpoint
+from embedded.progress import Budget, Curve, learning_rate, load_checkpoint, save_checkpoint, update
 from embedded.stream import Stream
+from embedded.workers import Workers
 from torch import Tensor, nn
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
@@ -141,15 +142,17 @@ def train(
     development: dict[str, Stream],
     plan: TargetPlan,
     minutes: float,
+    processes: int,
 ) -> None:
     """Train until `minutes` are spent; goes on from work/target.pt where that exists."""
-    optim, tap = optimizer(model, plan), RouterTap(model)
+    optim = optimizer(model, plan)
     state = load_checkpoint(work / "target.pt")
     step = position = 0
     if state is not None:
         model.load_state_dict(state["model"])
         optim.load_state_dict(state["optimizer"])
         step, position = state["step"], state["position"]
+    workers = Workers(TargetWork(model, plan), processes)
     budget = Budget(minutes, state["elapsed_s"] if state else 0.0)
     curve = Curve(work / "target_curve.csv")
     saved_s = reported_s = budget.elapsed_s
@@ -157,8 +160,8 @@ def train(
         length = sequence_length(plan, budget.fraction)
         rows = plan.tokens_per_step // length
         rate = learning_rate(plan.peak_rate, step, plan.warmup_steps, budget.fraction)
-        ids, _ = stream.rows(position, rows, length)
-        losses = train_step(model, tap, optim, ids, rate, plan)
+        losses = workers.gradients(*stream.rows(position, rows, length))
+        update(optim, workers.parameters, rate, clip=1.0)
         step, position = step + 1, position + rows * length
         if budget.elapsed_s - reported_s > REPORT_EVERY_S or step == 1:
             reported_s = budget.elapsed_s
@@ -170,28 +173,27 @@ def train(
                 work / "target.pt",
                 {**saved, "step": step, "position": position, "elapsed_s": saved_s},
             )
+    workers.close()
     report(model, development, curve, losses, step, position, rate, budget.elapsed_s)
 
 
-def train_step(
-    model: Qwen3MoeForCausalLM,
-    tap: RouterTap,
-    optim: torch.optim.Optimizer,
-    ids: Tensor,
-    rate: float,
-    plan: TargetPlan,
-) -> dict[str, float]:
-    """One update on ids [B, L + 1]; every token is predicted, prompts too."""
-    for group in optim.param_groups:
-        group["lr"] = rate
-    logits = model(input_ids=ids[:, :-1], use_cache=False).logits
-    loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-    balance, smooth = routing_losses(tap, ids.shape[0])
-    (loss + plan.balance * balance + plan.smooth * smooth).backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optim.step()
-    optim.zero_grad(set_to_none=True)
-    return {"loss": loss.item(), "balance": balance.item(), "smooth": smooth.item()}
+class TargetWork:
+    """Forward and backward on ids [B, L + 1]; every token is predicted, prompts too."""
+
+    def __init__(self, model: Qwen3MoeForCausalLM, plan: TargetPlan) -> None:
+        self.model, self.plan = model, plan
+        self.tap: RouterTap | None = None  # made in the process that runs: hooks do not pickle
+
+    def trained(self) -> list[nn.Parameter]:
+        return list(self.model.parameters())
+
+    def __call__(self, ids: Tensor, assistant: Tensor) -> dict[str, float]:
+        self.tap = self.tap or RouterTap(self.model)
+        logits = self.model(input_ids=ids[:, :-1], use_cache=False).logits
+        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        balance, smooth = routing_losses(self.tap, ids.shape[0])
+        (loss + self.plan.balance * balance + self.plan.smooth * smooth).backward()
+        return {"loss": loss.item(), "balance": balance.item(), "smooth": smooth.item()}
 
 
 def report(

@@ -1,0 +1,1 @@
+"""Values only: one YAML file per choice of each config group."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from specfit.core import SpecfitError
 from specfit.hardware.profile import Billing, Profile
 
-STAGING_BLOCKS = 3  # two copies in flight and the expert that runs
-
 
 @dataclass(frozen=True)
 class BilledModel:
@@ -21,9 +19,9 @@ class BilledModel:
     kv_bytes_per_token: int
     workspace_bytes: int
 
-    def device_bytes(self, slots: int, context: int) -> int:
+    def device_bytes(self, slots: int, staging_blocks: int, context: int) -> int:
         """Slots and staging, dense weights, draft head, KV of `context` tokens, workspace."""
-        experts = (slots * self.layers + STAGING_BLOCKS) * self.expert_bytes
+        experts = (slots * self.layers + staging_blocks) * self.expert_bytes
         fixed = self.dense_bytes + self.drafter_bytes + self.workspace_bytes
         return experts + fixed + context * self.kv_bytes_per_token
 
@@ -67,4 +65,6 @@ def fits(profile: Profile, billed: str, slots: int, context: int) -> bool | None
     """Whether the setting would fit the profile's card; None where either size is unknown."""
     if profile.memory_bytes is None or billed not in BILLED_MODELS:
         return None
-    return BILLED_MODELS[billed].device_bytes(slots, context) <= profile.memory_bytes
+    staging_blocks = profile.copies_in_flight + 1
+    needed = BILLED_MODELS[billed].device_bytes(slots, staging_blocks, context)
+    return needed <= profile.memory_bytes

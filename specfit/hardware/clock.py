@@ -17,7 +17,7 @@ ClockKind = Literal["wall", "modelled"]
 class WallClock:
     """Measured time. `synchronise` waits for the device; the wait belongs to the phase it ends."""
 
-    kind: ClockKind = "wall"
+    kind: str = "wall"
 
     def __init__(self, synchronise: Callable[[], None], expert_bytes: int) -> None:
         self._synchronise = synchronise
@@ -72,7 +72,7 @@ class WallClock:
 class ModelledClock:
     """Billed time: `lap` is the sum of the bills since the last border, in integer nanoseconds."""
 
-    kind: ClockKind = "modelled"
+    kind: str = "modelled"
 
     def __init__(self, profile: Profile, billing: Billing) -> None:
         if profile.link_gbps is None or profile.fixed_ms is None:

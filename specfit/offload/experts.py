@@ -61,9 +61,7 @@ class ExpertEngine:
             torch.empty(cache.n_slots, block, dtype=store.dtype, device=device)
             for _ in range(store.layers)
         ]
-        self._staging = torch.empty(
-            cache.staging_blocks, block, dtype=store.dtype, device=device
-        )
+        self._staging = torch.empty(cache.staging_blocks, block, dtype=store.dtype, device=device)
         self._on_clock = True
         self._plans: list[LayerPlan] = []
         self.routes: list[IntArray] = []

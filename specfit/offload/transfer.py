@@ -1,7 +1,7 @@
 """Copy engines: move one expert block from the host store to device memory.
 
-An engine keeps at most `in_flight` copies going (app. B: two). A ticket is what a copy is waited for
-with. On the CPU "device" memory is host memory too and a copy is done when it is submitted, so the
+An engine keeps at most `in_flight` copies going (app. B: two); they arrive in the order they were
+submitted. On the CPU "device" memory is host memory too and a copy is done when it is submitted, so the
 time spent copying is exactly the time waited; a CUDA engine overlaps behind the same interface.
 """
 

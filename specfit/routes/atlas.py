@@ -1,4 +1,4 @@
-"""The route atlas: exact experts of every pool node, from an off-clock target forward (sec. 3.3)."""
+"""The route atlas: exact experts of every pool node, by an off-clock forward (sec. 3.3)."""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ class NoisyRoutes:
         self.num_experts = num_experts
         self.accuracy = float(accuracy)
         self.seed = seed
-        corrupt(np.zeros((1, 1), dtype=np.int64), 1.0, seed, "", 0, (0,), 2)  # compiled here, not in a request
+        one = np.zeros((1, 1), dtype=np.int64)
+        corrupt(one, 1.0, seed, "", 0, (0,), 2)  # compiles here rather than inside a request
         self._request_id = ""
         self._seen: Routes | None = None  # this cycle's rows so far
 

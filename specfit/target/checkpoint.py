@@ -1,4 +1,4 @@
-"""A hub-format checkpoint folder: config, shards and index, read tensor by tensor, never pickled."""
+"""A hub-format checkpoint folder: config, shards, index; read by tensor, never pickled."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class Checkpoint:
             return weight_map
         single = self.folder / "model.safetensors"
         if not single.is_file():
-            raise SpecfitError(f"{self.folder} has neither model.safetensors nor an index of shards")
+            raise SpecfitError(
+                f"{self.folder} has neither model.safetensors nor an index of shards"
+            )
         return {name: single.name for name in self._handle(single.name).keys()}  # noqa: SIM118
 
     def _handle(self, shard: str) -> Any:

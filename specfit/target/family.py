@@ -31,7 +31,11 @@ FAMILIES = {
     family.model_type: family
     for family in (
         Family(
-            "qwen3_moe", "model.layers.{layer}.mlp.experts.{expert}", "gate_proj", "up_proj", "down_proj"
+            "qwen3_moe",
+            "model.layers.{layer}.mlp.experts.{expert}",
+            "gate_proj",
+            "up_proj",
+            "down_proj",
         ),
     )
 }

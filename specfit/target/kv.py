@@ -9,10 +9,10 @@ import torch
 
 
 class KVCache:
-    """Keys and values [L][1, kv_heads, capacity, head_dim]; what a forward writes starts at `start`.
+    """Keys and values [L][1, kv_heads, capacity, head_dim]; a forward writes from `start` on.
 
-    A forward over q rows writes columns start..start+q and attends to 0..start+q, so scratch rows of
-    the atlas lie beyond `length` and are dropped by forgetting them.
+    A forward over q rows writes columns start..start+q and attends to 0..start+q, so scratch rows
+    of the atlas lie beyond `length` and are dropped by forgetting them.
     """
 
     def __init__(self, layers: int) -> None:
@@ -24,7 +24,7 @@ class KVCache:
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """transformers' cache interface: store [1, kv_heads, q, head_dim], return all columns seen."""
+        """transformers' interface: store [1, kv_heads, q, head_dim], return every column seen."""
         end = self.start + keys.shape[2]
         stored = []
         for buffers, new in ((self._keys, keys), (self._values, values)):

@@ -1,4 +1,4 @@
-"""From a checkpoint folder to the transformers class with its experts detached, and the host store."""
+"""From a checkpoint folder to the transformers class without experts, and the host store."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def load_model(
     config = AutoConfig.from_pretrained(checkpoint.folder, local_files_only=True)
     if num_layers is not None:
         if not 0 < num_layers <= geometry.layers:
-            raise SpecfitError(f"model.num_layers is {num_layers}, the checkpoint has {geometry.layers}")
+            raise SpecfitError(
+                f"model.num_layers is {num_layers}, the checkpoint has {geometry.layers}"
+            )
         config.num_hidden_layers = num_layers
         geometry = geometry_of({**checkpoint.config, "num_hidden_layers": num_layers})
     model = _skeleton(config)

@@ -1,4 +1,4 @@
-"""Attention masks, True = attend; shape [1, 1, rows, columns] as scaled-dot-product attention wants.
+"""Attention masks [1, 1, rows, columns] for scaled-dot-product attention, True = attend.
 
 Columns are the `prefix` rows of the KV cache, then the rows of this forward (root first in a tree):
 
@@ -15,7 +15,7 @@ import torch
 
 
 def causal_mask(prefix: int, rows: int) -> torch.Tensor | None:
-    """None where a single row sees everything: the fastest kernel, and the one plain decoding uses."""
+    """None where a single row sees everything: the kernel that plain decoding uses."""
     if rows == 1:
         return None
     own = torch.ones(rows, rows, dtype=torch.bool).tril()

@@ -70,9 +70,7 @@ class OffloadedTarget:
         token = int(self._argmax(hidden[-1:])[0])
         return Prefilled(token, torch.cat(features), traces)
 
-    def _chunk_forward(
-        self, chunk: IntArray
-    ) -> tuple[torch.Tensor, torch.Tensor, ForwardTrace]:
+    def _chunk_forward(self, chunk: IntArray) -> tuple[torch.Tensor, torch.Tensor, ForwardTrace]:
         first = self._kv.length
         positions = np.arange(first, first + len(chunk))
         self.engine.begin_forward(on_clock=True)
@@ -103,18 +101,19 @@ class OffloadedTarget:
     def observe(self, root_token: int, tree: DraftTree, seen: int) -> Routes:
         """Routes of the nodes from `seen` on, and of the root, by a forward on scratch KV.
 
-        The root's rows are computed with the first call of a cycle (`seen` = 0); later calls build on
-        the scratch rows of the earlier ones, give the new nodes' routes alone and an empty root.
+        The root is computed with the first call of a cycle (`seen` = 0); later calls build on the
+        scratch rows of the earlier ones, give the new nodes' routes alone and an empty root.
         """
         first = ROOT if seen == 0 else seen
         new = np.arange(first, len(tree))
         tokens = np.concatenate([[root_token], tree.tokens])[new + 1]
         depths = np.concatenate([[0], tree.depths])[new + 1]
         length = self._kv.length
-        mask = tree_mask(length, tree.ancestry)[..., new + 1, :]
+        mask = tree_mask(length, tree.ancestry)
+        assert mask is not None, "a pool that is observed has nodes"
         self._kv.start = length + int(new[0]) + 1
         self.engine.begin_forward(on_clock=False)
-        self._forward(tokens, length + depths, mask)
+        self._forward(tokens, length + depths, mask[..., new + 1, :])
         self._kv.start = length
         routes = np.stack(self.engine.routes, axis=1)
         rooted = routes[0] if seen == 0 else np.empty_like(routes[0])
@@ -142,7 +141,9 @@ class OffloadedTarget:
                 aux[index] = hidden[0]
             hidden = layer(hidden, **arguments)
         features = [aux[index] for index in self._aux_layers]
-        return hidden[0], torch.cat(features, dim=-1) if features else hidden.new_empty(len(tokens), 0)
+        return hidden[0], torch.cat(features, dim=-1) if features else hidden.new_empty(
+            len(tokens), 0
+        )
 
     def _argmax(self, hidden: torch.Tensor) -> IntArray:
         """hidden [T, H] before the final norm -> the target's next token after each row [T]."""

@@ -56,8 +56,8 @@ def random_pool(rng: np.random.Generator, most: int = 10) -> Pool:
     layers = int(rng.integers(1, 4))
     experts = int(rng.choice([4, 8, 65, 130]))
     k = int(rng.integers(1, min(experts, 8) + 1))
-    rows = np.array([rng.permutation(experts)[:k] for _ in range((1 + len(tree)) * layers)])
-    ids = rows.reshape(1 + len(tree), layers, k)
+    order = np.argsort(rng.random((1 + len(tree), layers, experts)), axis=-1)
+    ids = np.ascontiguousarray(order[..., :k])
     if rng.random() < 0.25:
         ids[:] = ids[0]  # identical routes
     return Pool(tree, Routes(ids[0], ids[1:]), experts)
@@ -83,7 +83,7 @@ def legal(tree: DraftTree, limit: int) -> list[tuple[int, ...]]:
         nodes
         for size in range(min(limit, len(tree)) + 1)
         for nodes in combinations(range(len(tree)), size)
-        if all(parents[n] == ROOT or parents[n] in nodes for n in nodes)
+        if {ROOT, *nodes}.issuperset([parents[n] for n in nodes])
     ]
 
 

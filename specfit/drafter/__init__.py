@@ -1,0 +1,1 @@
+"""The EAGLE-3 head: checkpoint, tree expansion, training."""

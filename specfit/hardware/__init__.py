@@ -1,0 +1,1 @@
+"""Clocks, the modelled timeline, hardware profiles."""

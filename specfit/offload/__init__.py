@@ -1,0 +1,1 @@
+"""The offload engine: host store, expert cache, copies, and the experts' arithmetic."""

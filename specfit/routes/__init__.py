@@ -1,0 +1,1 @@
+"""Route sources: which experts a node will use, before it is verified."""

@@ -1,0 +1,1 @@
+"""The target: a transformers MoE with its experts detached, and its checkpoint."""
