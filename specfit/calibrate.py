@@ -6,6 +6,7 @@ A calibration is a small run with its own id. It is looked up by that id and mad
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from specfit.build import build_clock, build_drafter, build_machine, exact_routes
-from specfit.config import DatasetConfig
+from specfit.commands import hydra_command
+from specfit.config import DatasetConfig, from_hydra
 from specfit.core import Request, RequestError, SpecfitError
 from specfit.probing import Probe, Prober
-from specfit.resolve import Resolved
+from specfit.resolve import Resolved, resolve
 from specfit.results import identity
 from specfit.results.atomic import write_json
 from specfit.selection.cost import CostModel
@@ -195,3 +197,16 @@ def describe(path: Path) -> str:
         f"{stored['clock']} clock, beta {beta_us:.0f} us per expert, "
         f"mean error {error:.1f} % (leave one state out)"
     )
+
+
+def job(composed: Any) -> int:
+    """The fit that a run of this config would use, found or made."""
+    facts = resolve(from_hydra(composed))
+    found = find_or_make(facts)
+    print(describe(found.path))
+    print(f"{'made' if found.made_now else 'found'}: {found.path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(hydra_command(job))

@@ -63,3 +63,16 @@ def complain(error: Exception) -> None:
     """The error as one line on stderr."""
     text = " ".join(str(error).split()) or type(error).__name__
     print(f"specfit: {text}", file=sys.stderr)
+
+
+def compose(overrides: list[str]) -> Any:
+    """The config of `python -m specfit.run <overrides>`, for scripts and tests."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_module
+    from hydra.core.config_store import ConfigStore
+
+    from specfit.config import RunConfig
+
+    ConfigStore.instance().store(name="schema", node=RunConfig)
+    with initialize_config_module("specfit.conf", version_base="1.3"):
+        return hydra_compose("config", overrides)

@@ -27,13 +27,13 @@ class TargetPlan:
     """Coefficients of one training run; every change of a default goes to docs/log.md."""
 
     peak_rate: float = 3e-3
-    warmup_steps: int = 100
+    warmup_steps: int = 60
     weight_decay: float = 0.05
     tokens_per_step: int = 4096
     # (fraction of the budget from which it holds, sequence length)
     lengths: tuple[tuple[float, int], ...] = ((0.0, 256), (0.5, 512), (0.8, 1024))
-    balance: float = 3e-3  # per layer, on batch counts
-    smooth: float = 1e-2  # consecutive tokens' router distributions
+    balance: float = 1e-2  # per layer, on batch counts
+    smooth: float = 2e-3  # consecutive tokens' router distributions
 
 
 def target_config(end_ids: list[int], pad_id: int) -> Qwen3MoeConfig:

@@ -24,6 +24,8 @@ INERT: frozenset[str] = frozenset(
         "hydra",
         "device",
         "gpu.clock",
+        "gpu.notes",
+        "model.calibration_dataset",
         "gpu.advice",
         "model.path",
         "drafter.path",
