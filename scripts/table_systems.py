@@ -12,7 +12,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from specfit.core import SpecfitError
 from specfit.results.compare import compare_table
 from specfit.results.find import finished_runs
 from specfit.results.rows import RunRows, load_run
@@ -47,7 +46,7 @@ def rows_of(options: argparse.Namespace, dataset: str, slots: int) -> list[RunRo
             wanted["calibration_at"] = options.calibration_at
         runs = [load_run(folder) for folder, _ in finished_runs(options.results / "runs", **wanted)]
         if not runs:
-            raise SpecfitError(
+            raise LookupError(
                 f"no finished run of {system}; run: python -m specfit.run selector={system} "
                 f"cache_slots={slots} dataset={dataset} gpu={options.profile}"
             )
@@ -64,7 +63,7 @@ def main() -> int:
                 baseline = next(run for run in runs if run.info.selector == BASELINE)
                 print(f"### {dataset}, {slots} slots, calibration at {options.calibration_at}\n")
                 print(compare_table(runs, baseline), end="\n\n")
-    except SpecfitError as error:
+    except LookupError as error:
         print(f"specfit: {error}", file=sys.stderr)
         return 2
     return 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "scripts")]
 
 import torch  # noqa: E402
-from embedded import drafter, export, mix, stream, target  # noqa: E402
+from embedded import continuations, drafter, export, mix, report, stream, target  # noqa: E402
 from embedded import tokenizer as tok  # noqa: E402
 from embedded.progress import load_checkpoint  # noqa: E402
+
+from specfit.drafter.checkpoint import load_head  # noqa: E402
 
 STAGES = ("tokenizer", "target", "drafter", "statistics", "export")
 
@@ -35,10 +37,13 @@ class Sizes:
     tokenizer_documents: int = 4000  # of every source
     train_tokens: int = 14_000_000
     held_out_tokens: int = 60_000  # of every source and split
+    generated_documents: int = 1000  # of every source, for the drafter
+    statistics_rows: int = 12  # of 1,024 tokens, of every source and split
     digest_documents: int = 200
 
 
-SMOKE_SIZES = Sizes(300, 200_000, 8_000, 20)
+SMOKE_SIZES = Sizes(300, 200_000, 8_000, 4, 1, 20)
+PLAN_DRAFTER = drafter.DrafterPlan()
 
 
 def parse() -> argparse.Namespace:
@@ -110,32 +115,57 @@ def train_drafter(job: Job) -> None:
         return
     model = target.load(job.target_folder)
     text = job.stream("train")
+    generated = continuations.load_or_generate(
+        job.work / "corpus",
+        model,
+        tok.load(job.target_folder),
+        job.gsm8k,
+        job.sizes.generated_documents,
+        job.threads,
+    )
     head = drafter.new_head(model, text, job.seed)
-    development = job.held_out("development")
     drafter.train(
-        job.work, head, model, text, development, drafter.DrafterPlan(), job.minutes_drafter
+        job.work,
+        head,
+        model,
+        [text, generated],
+        job.held_out("development"),
+        PLAN_DRAFTER,
+        job.minutes_drafter,
+        job.threads,
     )
     drafter.save(head, model, job.work / "drafter")
 
 
 def write_statistics(job: Job) -> None:
-    pass
+    """Of the stored, rounded weights. Held-out text only."""
+    model = target.load(job.target_folder)
+    splits = {name: job.held_out(name) for name in ("development", "evaluation")}
+    rows = job.sizes.statistics_rows
+    statistics = report.target_statistics(model, splits, rows)
+    export.write_json(job.work / "target_statistics.json", statistics)
+    head = load_head(job.work / "drafter", model.config).float()
+    statistics = report.drafter_statistics(head, model, splits, rows, PLAN_DRAFTER.steps_ahead)
+    export.write_json(job.work / "drafter_statistics.json", statistics)
 
 
 def export_pair(job: Job) -> None:
-    facts: dict[str, Any] = {
-        "seed": job.seed,
-        "corpus_sample_sha256": mix.digest(
-            mix.sample("train", job.sizes.digest_documents, None)
-        ),
-        "tokenizer_sha256": export.file_digest(job.target_folder / "tokenizer.json"),
-        "gsm8k_train_sha256": job.gsm8k.sha256 if job.gsm8k else None,
-    }
+    digest = mix.digest(mix.sample("train", job.sizes.digest_documents, None))
+    plans = {"target": asdict(target.TargetPlan()), "drafter": asdict(PLAN_DRAFTER)}
     for part in ("target", "drafter"):
         state = load_checkpoint(job.work / f"{part}.pt")
-        assert state is not None
-        trained = {"minutes": round(state["elapsed_s"] / 60, 1), "steps": state["step"]}
-        export.export(job.work, job.out, part, {**facts, "training": trained})
+        assert state is not None, f"no {part} checkpoint in the work folder"
+        facts: dict[str, Any] = {
+            "seed": job.seed,
+            "corpus_sample": f"first {job.sizes.digest_documents} documents of both generators",
+            "corpus_sample_sha256": digest,
+            "tokenizer_sha256": export.file_digest(job.target_folder / "tokenizer.json"),
+            "gsm8k_train_sha256": job.gsm8k.sha256 if job.gsm8k else None,
+            "minutes": round(state["elapsed_s"] / 60, 1),
+            "steps": state["step"],
+            "plan": plans[part],
+        }
+        export.export(job.work, job.out, part, facts)
 
 
 def main() -> None:

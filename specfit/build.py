@@ -1,30 +1,34 @@
-"""Facts to parts: the loaded model, the engine around it, the decoder for one selector."""
+"""Facts to a live machine: the loaded model and the engine around it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+import gc
+import sys
+from dataclasses import asdict, dataclass
 
 import torch
 
-from specfit.core import SpecfitError
-from specfit.decoder import Decoder
 from specfit.drafter.checkpoint import load_head
 from specfit.drafter.eagle import EagleDrafter
 from specfit.drafter.head import EagleHead
+from specfit.drafter.oracle import OracleDrafter, Scripts
+from specfit.facts import Facts
 from specfit.hardware.clock import ModelledClock, WallClock
+from specfit.hardware.nvml import Watch
 from specfit.offload.cache import ExpertCache
 from specfit.offload.experts import ExpertEngine
-from specfit.offload.transfer import CpuCopyEngine
-from specfit.protocols import Clock, RouteSource, Selector
-from specfit.resolve import Resolved, locate
+from specfit.offload.kernels.choice import choose_arithmetic
+from specfit.offload.pagelock import CudaRegistrar
+from specfit.offload.streams import StreamedCopyEngine
+from specfit.offload.transfer import CopyEngine, CpuCopyEngine, LinkUse
+from specfit.protocols import Clock, Drafter
+from specfit.resolve import Resolved
+from specfit.results.schema import MachineState
 from specfit.routes.atlas import AtlasRoutes
-from specfit.routes.noisy import NoisyRoutes
-from specfit.selection.cost import CostModel
-from specfit.selection.registry import Choice
-from specfit.target.checkpoint import Checkpoint
+from specfit.routes.markov import MarkovRoutes
+from specfit.scripted import is_scripted, scripts_of
+from specfit.target.dummy import RandomCheckpoint, load_random
+from specfit.target.forced import ForcedTarget
 from specfit.target.loading import LoadedModel, load_model
 from specfit.target.offloaded import OffloadedTarget
 
@@ -37,92 +41,124 @@ class Machine:
     engine: ExpertEngine
     head: EagleHead | None
     loaded: LoadedModel
+    facts: Resolved
+    watch: Watch
+    scripts: Scripts | None = None  # what an oracle drafts
+
+    def drafter(self) -> Drafter:
+        shape = self.facts.config.drafter
+        if self.scripts is not None:
+            words, seed = self.facts.geometry.vocabulary, self.facts.config.seed
+            depth, width = shape.max_depth, shape.top_k
+            return OracleDrafter(self.scripts, shape.hits, depth, width, words, seed)
+        assert self.head is not None, "a machine built without a head cannot draft"
+        return EagleDrafter(self.head, shape.max_depth, shape.top_k, self.facts.device)
+
+    def exact_routes(self) -> AtlasRoutes:
+        """Also what calibration reads, whatever the run's own source is: noise is selection's."""
+        return AtlasRoutes(self.target)
+
+    @property
+    def locked_share(self) -> float | None:
+        report = self.loaded.store.lock_report
+        return None if report is None else report.locked_bytes / report.total_bytes
+
+    def request_begins(self) -> None:
+        self.engine.copies.link = LinkUse()
+        self.watch.start()
+
+    def state(self) -> MachineState:
+        reading = self.watch.stop()
+        if self.facts.clock != "wall":
+            return MachineState()
+        return MachineState(**asdict(reading), achieved_h2d_gbps=self.engine.copies.link.gbps)
+
+    def clock(self) -> Clock:
+        if self.facts.clock == "modelled":
+            return ModelledClock(self.facts.profile, self.facts.billing)
+        on_cuda = self.facts.device.type == "cuda"
+        return WallClock(torch.cuda.synchronize if on_cuda else _nothing, self.target.expert_bytes)
 
 
-def build_machine(facts: Resolved, slots: int, drafts: bool) -> Machine:
+def build_machine(facts: Facts, slots: int, drafts: bool) -> Machine:
     """Raises SpecfitError for a damaged checkpoint, a head that does not fit, too little memory."""
+    assert isinstance(facts, Resolved), "a live machine needs a checkpoint and a device"
     torch.set_num_threads(facts.config.threads)
-    loaded = _loaded(
-        str(facts.checkpoint.folder),
-        facts.config.model.dtype,
-        str(facts.device),
-        facts.config.model.num_layers,
-    )
-    head = _head(facts, loaded) if drafts else None
-    in_flight = facts.profile.copies_in_flight
+    loaded = _loaded(facts)
+    loaded.attach(None)  # the slots of the machine before go first
+    scripts = scripts_of(facts) if drafts and is_scripted(facts) else None
+    head = _head(facts, loaded) if drafts and scripts is None else None
+    engine = build_engine(facts, loaded, slots)
+    aux_layers = head.config.aux_layer_ids if head is not None else ()
+    parts = loaded, engine, aux_layers, facts.config.prefill_chunk, facts.device
+    if scripts is not None and facts.config.drafter.force:
+        target: OffloadedTarget = ForcedTarget(*parts, scripts=scripts)
+    else:
+        target = OffloadedTarget(*parts)
+    return Machine(target, engine, head, loaded, facts, Watch(_uuid(facts)), scripts)
+
+
+def _uuid(facts: Resolved) -> str | None:
+    """The driver's name of the GPU whose time is measured."""
+    if facts.device.type != "cuda" or facts.clock != "wall":
+        return None
+    return f"GPU-{torch.cuda.get_device_properties(facts.device).uuid}"
+
+
+def build_engine(facts: Resolved, loaded: LoadedModel, slots: int) -> ExpertEngine:
+    """Raises SpecfitError where the slots do not fit the device."""
+    in_flight, gpu = facts.profile.copies_in_flight, facts.config.gpu
     shape = loaded.geometry
     cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=in_flight + 1)
-    copies = CpuCopyEngine(in_flight)
-    engine = ExpertEngine(loaded.store, cache, copies, loaded.activation, facts.device)
-    aux_layers = head.config.aux_layer_ids if head is not None else ()
-    chunk = facts.config.prefill_chunk
-    target = OffloadedTarget(loaded, engine, aux_layers, chunk, facts.device)
-    return Machine(target, engine, head, loaded)
+    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, facts.device)
+    copies = copy_engine(facts.device, in_flight, gpu.link_gbps_cap)
+    engine = ExpertEngine(loaded.store, cache, copies, arithmetic, facts.device)
+    if facts.config.model.routing == "markov":
+        engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, facts.config.seed)
+    return engine
 
 
-@lru_cache(maxsize=1)
-def _loaded(folder: str, dtype: str, device: str, num_layers: int | None) -> LoadedModel:
-    """Jobs of one sweep in one process read the checkpoint once."""
-    checkpoint = Checkpoint(Path(folder))
-    return load_model(checkpoint, getattr(torch, dtype), torch.device(device), num_layers)
+def copy_engine(device: torch.device, in_flight: int, link_gbps_cap: float | None) -> CopyEngine:
+    if device.type != "cuda":
+        return CpuCopyEngine(in_flight, link_gbps_cap)
+    from specfit.offload.cuda import CudaStreams
+
+    return StreamedCopyEngine(CudaStreams(device, in_flight, link_gbps_cap), in_flight)
+
+
+_kept: dict[tuple[object, ...], LoadedModel] = {}
+
+
+def _loaded(facts: Resolved) -> LoadedModel:
+    """Jobs of one sweep in one process read the checkpoint once; another one replaces it."""
+    model, device = facts.config.model, facts.device
+    key = facts.checkpoint.folder, facts.target_digest, model.dtype, device, model.num_layers
+    if key not in _kept:
+        _kept.clear()  # before the next is read: two stores may not fit
+        gc.collect()
+        dtype = getattr(torch, model.dtype)
+        if isinstance(facts.checkpoint, RandomCheckpoint):
+            loaded = load_random(facts.checkpoint, dtype, device, model.num_layers)
+        else:
+            loaded = load_model(facts.checkpoint, dtype, device, model.num_layers)
+        if device.type == "cuda":
+            _lock(loaded)
+        _kept[key] = loaded
+    return _kept[key]
+
+
+def _lock(loaded: LoadedModel) -> None:
+    """Page-lock the experts where they lie; what is refused is said, and goes a slower way."""
+    report = loaded.store.lock(CudaRegistrar())
+    if not report.is_whole:
+        print(f"specfit: {report.sentence()}", file=sys.stderr)
 
 
 def _head(facts: Resolved, loaded: LoadedModel) -> EagleHead:
     weights = loaded.model.state_dict()
-    head = load_head(locate(facts.config.drafter.path), loaded.model.config, weights.__getitem__)
+    head = load_head(facts.drafter_folder, loaded.model.config, weights.__getitem__)
     return head.to(device=facts.device, dtype=loaded.store.dtype)
-
-
-def build_clock(facts: Resolved, machine: Machine) -> Clock:
-    if facts.clock == "modelled":
-        return ModelledClock(facts.profile, facts.billing)
-    synchronise = torch.cuda.synchronize if facts.device.type == "cuda" else _nothing
-    return WallClock(synchronise, machine.target.expert_bytes)
 
 
 def _nothing() -> None:
     """A CPU has done what it was asked when the call returns."""
-
-
-def build_selector(facts: Resolved, cost: CostModel | None) -> Selector:
-    wanted = facts.config.selector
-    choice = Choice(wanted.name, wanted.k, wanted.adaptive_depth, facts.geometry.experts, cost)
-    return facts.kind.make(choice)
-
-
-def build_decoder(facts: Resolved, machine: Machine, selector: Selector, clock: Clock) -> Decoder:
-    drafter = build_drafter(facts, machine) if selector.drafts else None
-    routes = build_routes(facts, machine) if selector.reads_routes else None
-    return Decoder(machine.target, drafter, routes, selector, clock)
-
-
-def build_drafter(facts: Resolved, machine: Machine) -> EagleDrafter:
-    assert machine.head is not None, "a machine built without a head cannot draft"
-    shape = facts.config.drafter
-    return EagleDrafter(machine.head, shape.max_depth, shape.top_k, facts.device)
-
-
-def build_routes(facts: Resolved, machine: Machine) -> RouteSource:
-    return ROUTES[_known_routes(facts.config.routes.name)](facts, machine)
-
-
-def _known_routes(name: str) -> str:
-    if name not in ROUTES:
-        raise SpecfitError(f"routes.name is {name!r}; use one of {', '.join(ROUTES)}")
-    return name
-
-
-def exact_routes(facts: Resolved, machine: Machine) -> RouteSource:
-    """Also what calibration reads, whatever the run's own source: noise is in selection only."""
-    return AtlasRoutes(machine.target)
-
-
-def _noisy(facts: Resolved, machine: Machine) -> RouteSource:
-    accuracy, seed = facts.config.routes.accuracy, facts.config.seed
-    return NoisyRoutes(exact_routes(facts, machine), facts.geometry.experts, accuracy, seed)
-
-
-ROUTES: dict[str, Callable[[Resolved, Machine], RouteSource]] = {
-    "atlas": exact_routes,
-    "noisy": _noisy,
-}

@@ -7,29 +7,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from specfit.build import build_clock, build_drafter, build_machine, exact_routes
 from specfit.commands import hydra_command
-from specfit.config import DatasetConfig, from_hydra
-from specfit.core import Request, RequestError, SpecfitError
+from specfit.config import from_hydra
+from specfit.core import SpecfitError
+from specfit.facts import Assemble, Facts
 from specfit.probing import Probe, Prober
-from specfit.resolve import Resolved, resolve
 from specfit.results import identity
 from specfit.results.atomic import write_json
 from specfit.selection.cost import CostModel
 from specfit.selection.fit import fit, leave_one_out
-from specfit.target.checkpoint import read_json
-from specfit.workloads import examples as sources
-from specfit.workloads.examples import Example
-
-CANDIDATES = 40  # rows looked at for three answers that are long enough
-PROBE_TOKENS = 64  # cap of a walked answer, beyond the last position
 
 
 @dataclass(frozen=True)
@@ -40,7 +33,7 @@ class Calibration:
     made_now: bool
 
 
-def calibration_slots(facts: Resolved) -> int:
+def calibration_slots(facts: Facts) -> int:
     """Slots the fit is made at: uncached runs have their own, cached ones share one or not."""
     if facts.slots == 0:
         return 0
@@ -49,32 +42,41 @@ def calibration_slots(facts: Resolved) -> int:
     return min(facts.config.calibration.slots, facts.geometry.experts)
 
 
-def find_or_make(facts: Resolved) -> Calibration:
-    """Raises SpecfitError for a given file that was made for another setting."""
-    rows = list(_rows(facts))
-    wanted = identity.calibration_identity(_identity_parts(facts, rows))
+def find_or_make(
+    facts: Facts, assemble: Assemble, results: Path, begins: Callable[[], None] | None = None
+) -> Calibration:
+    """Raises SpecfitError for a given file that was made for another setting.
+
+    Fits are kept in results/calibrations. `begins` is called before probes are run, which may take
+    a minute.
+    """
+    wanted = identity.calibration_identity(_identity_parts(facts))
     calibration_id = identity.calibration_id(wanted)
     given = facts.config.calibration.path
-    path = Path(facts.config.results_dir) / "calibrations" / f"{calibration_id}.json"
+    path = results / "calibrations" / f"{calibration_id}.json"
     if given is not None:
         return _read(Path(given), wanted, calibration_id)
     if path.exists() and not facts.config.force:
         return _read(path, wanted, calibration_id)
-    probes = _probe(facts, rows)
+    if begins is not None:
+        begins()
+    probes = _probe(facts, assemble)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, _document(facts, calibration_id, wanted, probes))
     return Calibration(calibration_id, _fitted(facts, probes), path, made_now=True)
 
 
-def _identity_parts(facts: Resolved, rows: list[Example]) -> dict[str, Any]:
+def _identity_parts(facts: Facts) -> dict[str, Any]:
     """Everything the coefficients may depend on, under its config key."""
     config = facts.config
+    made_up = config.model.routing != "weights"
+    routing = {"routing": config.model.routing} if made_up else {}
     parts: dict[str, Any] = {
         "target": facts.target_digest,
         "drafter": facts.drafter_digest,
         "pool": [config.drafter.top_k, config.drafter.max_depth],
-        "rows": sources.digest(rows),
-        "model": {"dtype": config.model.dtype, "num_layers": facts.geometry.layers},
+        "rows": facts.questions.digest,
+        "model": {"dtype": config.model.dtype, "num_layers": facts.geometry.layers} | routing,
         "profile": facts.profile.digest(),
         "billed": facts.billing.name,
         "clock": facts.clock,
@@ -89,64 +91,46 @@ def _identity_parts(facts: Resolved, rows: list[Example]) -> dict[str, Any]:
 def _read(path: Path, wanted: identity.Identity, calibration_id: str) -> Calibration:
     if not path.exists():
         raise SpecfitError(f"calibration.path={path} does not exist")
-    stored = read_json(path)
+    stored = _stored(path)
     differs = identity.first_difference(stored.get("identity", {}), wanted)
     if differs is not None:
         raise SpecfitError(
             f"{path} was calibrated for another run: {differs} differs; "
             "leave calibration.path out to make the right one"
         )
+    if not {"cost", "probe_count", "leave_one_state_out"} <= stored.keys():
+        raise SpecfitError(f"{path} is damaged: it holds no fit; remove it to make a new one")
     return Calibration(calibration_id, CostModel.from_dict(stored["cost"]), path, made_now=False)
 
 
-# -- rows and probes -----------------------------------------------------------------------------
+def _stored(path: Path) -> dict[str, Any]:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+        raise SpecfitError(
+            f"{path} cannot be read ({error}); remove it to make a new one"
+        ) from None
+    return stored if isinstance(stored, dict) else {}
 
 
-def _dataset(facts: Resolved) -> DatasetConfig:
-    """The model's own default workload, whatever the run evaluates."""
-    from omegaconf import OmegaConf
-
-    name = facts.config.model.calibration_dataset
-    stored = OmegaConf.load(Path(__file__).parent / "conf" / "dataset" / f"{name}.yaml")
-    merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(DatasetConfig), stored))
-    assert isinstance(merged, DatasetConfig)
-    return merged
+# -- the probes ----------------------------------------------------------------------------------
 
 
-def _rows(facts: Resolved) -> list[Example]:
-    dataset, path = _dataset(facts), facts.config.calibration.dataset_path
-    needed = [dataset.document or "prompt"]
-    if path is not None:
-        return sources.calibration_rows(Path(path), needed, CANDIDATES)
-    if dataset.source == "embedded":
-        return sources.embedded(dataset.name, "calibration", CANDIDATES)
-    if dataset.hub is not None:
-        train = dataset.hub.rsplit("/", 1)[0] + "/train"
-        return sources.from_hub(train, needed, None)[-sources.GSM8K_CALIBRATION_ROWS :][:CANDIDATES]
-    raise SpecfitError("calibration needs rows: set calibration.dataset_path to a JSON-lines file")
-
-
-def _requests(facts: Resolved, rows: list[Example]) -> Iterator[Request]:
-    prompting = facts.prompting(_dataset(facts), PROBE_TOKENS)
-    for row in rows:
-        try:
-            yield prompting.request(row)
-        except RequestError:
-            continue  # an unusable row is no question; the next one is taken
-
-
-def _probe(facts: Resolved, rows: list[Example]) -> list[Probe]:
-    machine = build_machine(facts, calibration_slots(facts), drafts=True)
-    drafter, routes = build_drafter(facts, machine), exact_routes(facts, machine)
-    clock = build_clock(facts, machine)
+def _probe(facts: Facts, assemble: Assemble) -> list[Probe]:
+    machine = assemble(facts, calibration_slots(facts), True)
     prober = Prober(
-        machine.target, drafter, routes, clock, facts.geometry.experts, facts.config.selector.k
+        machine.target,
+        machine.drafter(),
+        machine.exact_routes(),
+        machine.clock(),
+        facts.geometry.experts,
+        facts.config.selector.k,
     )
     if facts.clock == "wall":  # the first use of anything is slow: one untimed walk
         empty = machine.target.residency()
-        prober.run(_requests(facts, rows))
+        prober.run(facts.questions.requests())
         machine.target.restore(empty)
-    return prober.run(_requests(facts, rows))
+    return prober.run(facts.questions.requests())
 
 
 # -- the fit -------------------------------------------------------------------------------------
@@ -160,12 +144,12 @@ def _columns(probes: list[Probe]) -> tuple[list[int], list[int], list[int]]:
     )
 
 
-def _fitted(facts: Resolved, probes: list[Probe]) -> CostModel:
+def _fitted(facts: Facts, probes: list[Probe]) -> CostModel:
     return fit(*_columns(probes), facts.config.selector.k)
 
 
 def _document(
-    facts: Resolved, calibration_id: str, wanted: identity.Identity, probes: list[Probe]
+    facts: Facts, calibration_id: str, wanted: identity.Identity, probes: list[Probe]
 ) -> dict[str, Any]:
     held_out = leave_one_out(
         [probe.state for probe in probes], *_columns(probes), facts.config.selector.k
@@ -201,8 +185,11 @@ def describe(path: Path) -> str:
 
 def job(composed: Any) -> int:
     """The fit that a run of this config would use, found or made."""
+    from specfit.build import build_machine
+    from specfit.resolve import resolve
+
     facts = resolve(from_hydra(composed))
-    found = find_or_make(facts)
+    found = find_or_make(facts, build_machine, Path(facts.config.results_dir))
     print(describe(found.path))
     print(f"{'made' if found.made_now else 'found'}: {found.path}")
     return 0

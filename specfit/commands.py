@@ -1,19 +1,32 @@
 """Hydra around an entry point: one sentence and exit code 2 for what is wrong with a run.
 
 Hydra exits 1 on a bad override and `sys.exit` inside a job ends a whole sweep, so jobs raise
-SpecfitError, and the sentence is printed and the code chosen out here.
+SpecfitError, and the sentence is printed and the code chosen out here. A sweep whose line cannot be
+composed runs nothing; a job of it that fails stops no other.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
 
 from specfit.core import SpecfitError
 
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "do_sample", "num_beams")
+HYDRA_FLAGS = (
+    *("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run"),
+    *("--multirun", "--shell-completion", "--config-path", "--config-name", "--config-dir"),
+    *("--experimental-rerun", "--info"),
+)
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class Ended(Exception):  # noqa: N818 - it says how a job ended, and is no error of ours
+    """A job of another process ended with this code, and has said why."""
 
 
 def hydra_command(job: Callable[[Any], int]) -> int:
@@ -21,42 +34,108 @@ def hydra_command(job: Callable[[Any], int]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints a traceback and exits 1 by itself
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import hydra
-    from hydra.core.config_store import ConfigStore
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from specfit.config import RunConfig
-
-    ConfigStore.instance().store(name="schema", node=RunConfig)
+    _store_schema()
     codes: list[int] = []
+    here = os.getpid()
 
     def task(composed: Any) -> None:
-        try:
-            codes.append(job(composed))
-        except SpecfitError as error:
-            complain(error)
-            codes.append(2)
-        except MemoryError:
-            complain(SpecfitError("out of memory; lower cache_slots, limit or model.num_layers"))
-            codes.append(2)
+        code = guarded(job, composed)
+        codes.append(code)
+        if code and os.getpid() != here:  # a launcher's worker: `codes` is a copy
+            raise Ended(code)
 
     try:
         refuse_sampling(sys.argv[1:])
+        refuse_flags(sys.argv[1:])
+        sweep_first(sys.argv)
         hydra.main(version_base="1.3", config_path="conf", config_name="config")(task)()
-    except (SpecfitError, HydraException, OmegaConfBaseException) as error:
+    except Ended as ended:
+        codes.append(ended.args[0])
+    except SpecfitError as error:
         complain(error)
-        return 2
-    return max(codes, default=0)
+        codes.append(2)
+    except (HydraException, OmegaConfBaseException) as error:
+        complain(SpecfitError(explain(error)))
+        codes.append(2)
+    except KeyboardInterrupt:
+        complain(SpecfitError("interrupted; the same command goes on after the last request"))
+        return INTERRUPTED
+    return 2 if 2 in codes else max(codes, default=0)
+
+
+def guarded(job: Callable[[Any], int], composed: Any) -> int:
+    """The job's exit code; 2, after a sentence, where the run could not be done."""
+    try:
+        return job(composed)
+    except SpecfitError as error:
+        complain(error)
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        complain(SpecfitError(f"cannot use{where} ({error.strerror}); see results_dir and paths"))
+    except (MemoryError, RuntimeError) as error:
+        trouble = device_trouble(error)
+        if trouble is not None:
+            complain(SpecfitError(trouble))
+            return 2
+        if not is_out_of_memory(error):
+            raise
+        asked = str(error).splitlines()[0] if str(error) else "size unknown"
+        complain(
+            SpecfitError(
+                f"out of memory ({asked}; {free_memory()}); lower cache_slots, prefill_chunk or "
+                "model.num_layers; finished requests are kept"
+            )
+        )
+    return 2
+
+
+# -- what is refused before Hydra sees it ----------------------------------------------------------
 
 
 def refuse_sampling(arguments: list[str]) -> None:
     for argument in arguments:
-        key = argument.lstrip("+~").split("=")[0].split(".")[-1]
-        if key in SAMPLING and not argument.startswith("drafter.top_k"):
+        stripped = argument.lstrip("+~-")
+        key = stripped.split("=")[0].split(".")[-1]
+        if key in SAMPLING and not stripped.startswith("drafter.top_k"):
             raise SpecfitError(
                 f"{argument} asks for sampling; specfit decodes greedily, as the paper does, since "
                 "only greedy output can be compared token by token"
             )
+
+
+def refuse_flags(arguments: list[str]) -> None:
+    """Hydra's own parser would print its usage, which helps nobody who typed --limit 3."""
+    for argument in arguments:
+        flag = argument.split("=")[0]
+        if flag.startswith("--") and not any(known.startswith(flag) for known in HYDRA_FLAGS):
+            key = flag.lstrip("-").replace("-", "_")
+            raise SpecfitError(f"{flag} is no option; values are set as {key}=<value>")
+
+
+def sweep_first(arguments: list[str]) -> None:
+    """Hydra's parser takes `-m` before or after all overrides, but not between them."""
+    for flag in ("-m", "--multirun"):
+        if flag in arguments:
+            arguments.remove(flag)
+            arguments.insert(1, flag)
+
+
+def device_trouble(error: Exception) -> str | None:
+    """What is wrong with the GPU or its driver, and not with the work it was given."""
+    text = str(error).casefold()
+    if "busy or unavailable" in text:
+        return "the GPU is busy: another process has it alone; wait for it, or use device=cpu"
+    if "no cuda-capable device" in text or "no nvidia driver" in text:
+        return "no usable GPU or driver was found (see nvidia-smi); use device=cpu"
+    if "driver version is insufficient" in text or "driver on your system is too old" in text:
+        return "the GPU's driver is older than this PyTorch needs; update it, or use device=cpu"
+    return None
+
+
+# -- sentences -------------------------------------------------------------------------------------
 
 
 def complain(error: Exception) -> None:
@@ -65,14 +144,70 @@ def complain(error: Exception) -> None:
     print(f"specfit: {text}", file=sys.stderr)
 
 
+def explain(error: Exception) -> str:
+    """What Hydra or OmegaConf refuses, without its advice on how to write Hydra configs."""
+    options = getattr(error, "options", None)
+    if options is not None:
+        group, _, chosen = str(getattr(error, "missing_cfg_file", "")).rpartition("/")
+        return f"{group}={chosen} is unknown; use one of {', '.join(options)}"
+    lines = [line for line in str(error).splitlines() if line and "hydra.cc" not in line]
+    first = lines[0] if lines else type(error).__name__
+    if first.startswith("Could not override"):
+        return unknown_key(first.split("'")[1])
+    if first.startswith("Ambiguous value for argument"):
+        return f"{first.split(chr(39))[1]} names several values; add -m to run them one by one"
+    if first.startswith("Error parsing override") and "EQUAL" in str(error):
+        return f"{first.split(chr(39))[1]!r} is not key=value, as in cache_slots=12"
+    cause = str(error.__cause__ or "").splitlines()
+    return f"{first}: {cause[0]}" if cause else " ".join(lines)
+
+
+def unknown_key(key: str) -> str:
+    close = difflib.get_close_matches(key, list(known_keys()), n=1)
+    hint = f"did you mean {close[0]}?" if close else "every key is in specfit/conf/config.yaml"
+    return f"unknown key {key}; {hint}"
+
+
+def known_keys() -> Iterator[str]:
+    """Groups and dotted keys of the schema."""
+    from specfit.config import RunConfig
+
+    for name, kind in get_type_hints(RunConfig).items():
+        yield name
+        if is_dataclass(kind):
+            yield from (f"{name}.{field.name}" for field in fields(kind))
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """numpy, CPU torch and CUDA each say it in their own way."""
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return named or "allocate memory" in str(error) or "out of memory" in str(error).lower()
+
+
+def free_memory() -> str:
+    try:
+        pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return "free host memory unknown"
+    return f"{pages * size / 1e9:.1f} GB of host memory free"
+
+
+# -- composing -------------------------------------------------------------------------------------
+
+
 def compose(overrides: list[str]) -> Any:
     """The config of `python -m specfit.run <overrides>`, for scripts and tests."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_module
+
+    _store_schema()
+    with initialize_config_module("specfit.conf", version_base="1.3"):
+        return hydra_compose("config", overrides)
+
+
+def _store_schema() -> None:
     from hydra.core.config_store import ConfigStore
 
     from specfit.config import RunConfig
 
     ConfigStore.instance().store(name="schema", node=RunConfig)
-    with initialize_config_module("specfit.conf", version_base="1.3"):
-        return hydra_compose("config", overrides)

@@ -6,8 +6,12 @@ them and are frozen by `from_hydra`, the only way the rest of the code gets a co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, Optional, Union
+import json
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from omegaconf import OmegaConf
 
 from specfit.core import SpecfitError
 
@@ -33,19 +37,28 @@ class Section:
 @dataclass
 class ModelConfig(Section):
     name: str
-    path: str  # a checkpoint folder; package:<path> lies inside the installed package
     calibration_dataset: str  # whose calibration split fits b_k and beta
+    path: str = ""  # a checkpoint folder; package:<path> lies inside the installed package
+    repository: str | None = None  # on the hub, where `path` is empty
+    revision: str | None = None  # of the repository: a commit
     dtype: str = "float32"
-    num_layers: Optional[int] = None
-    routing: str = "weights"
+    num_layers: int | None = None
+    source: str = "checkpoint"  # random: the shapes of path/config.json, made-up values
+    tokenizer: str | None = None  # a folder; null = path
+    shape: dict[str, int] = field(default_factory=dict)  # of a random model: config.json keys
+    routing: str = "weights"  # markov: a random model's routes from a chain fitted to real ones
 
 
 @dataclass
 class DrafterConfig(Section):
     name: str
-    path: str
+    path: str = ""  # empty for the oracle, which has no weights, and for a head from the hub
+    repository: str | None = None
+    revision: str | None = None
     top_k: int = 2
     max_depth: int = 5
+    hits: list[float] = field(default_factory=list)  # oracle: chance to be right, by depth
+    force: bool = False  # oracle: commit the script whatever the target says
 
 
 @dataclass
@@ -67,8 +80,8 @@ class GpuConfig(Section):
     clock: str = "auto"
     billed: str = "self"
     gpu_names: list[str] = field(default_factory=list)
-    link_gbps: Optional[float] = None
-    fixed_ms: Optional[float] = None
+    link_gbps: float | None = None
+    fixed_ms: float | None = None
     node_ms: float = 0.6
     draft_level_ms: float = 3.0
     selection_ms: float = 3.0
@@ -77,8 +90,12 @@ class GpuConfig(Section):
     copy_latency_us: float = 0.0
     expert_us: float = 0.0
     copies_in_flight: int = 2
-    memory_bytes: Optional[int] = None
-    advice: Optional[str] = None
+    overlap: bool = True  # false: copying and computing take turns, as on a CPU
+    memory_bytes: int | None = None
+    kernel: str = "auto"  # of the experts: auto, loop, triton
+    link_gbps_cap: float | None = None  # slows every copy down to this link, on the wall clock
+    profile: str | None = None  # a probe's file: gives every value above, with gpu=local
+    advice: str | None = None
     notes: dict[str, str] = field(default_factory=dict)
 
 
@@ -86,23 +103,33 @@ class GpuConfig(Section):
 class DatasetConfig(Section):
     name: str
     source: str  # embedded, jsonl
-    document: Optional[str] = None  # the field a limit may cut
-    reference: Optional[str] = None  # the field a scorer compares with
+    document: str | None = None  # the field a limit may cut
+    reference: str | None = None  # the field a scorer compares with
     template: str = "{document}"
-    scorer: Optional[str] = None
-    limit: Optional[int] = None
+    scorer: str | None = None
+    limit: int | None = None
     max_new_tokens: int = 128
-    max_document_tokens: Optional[int] = None
-    path: Optional[str] = None
-    hub: Optional[str] = None  # repository/configuration/split, where there is a network
+    max_document_tokens: int | None = None
+    path: str | None = None
+    hub: str | None = None  # repository/configuration/split, where there is a network
 
 
 @dataclass
 class CalibrationConfig(Section):
     at: str = "primary"
     slots: int = 48
-    path: Optional[str] = None
-    dataset_path: Optional[str] = None
+    path: str | None = None
+    dataset_path: str | None = None
+
+
+@dataclass
+class RecordConfig(Section):
+    """Only `python -m specfit.record` reads these; none is part of a run's id."""
+
+    features: bool = False  # keep each root's drafter features, float16, to train predictors on
+    shard: str | None = None  # i/n: requests i, i + n, ..; recordings of all shards merge
+    batch: int = 8  # requests that go through the layers together
+    merge: list[str] = field(default_factory=list)  # recordings to join instead of recording
 
 
 @dataclass
@@ -122,17 +149,19 @@ class RunConfig(Section):
     dataset: DatasetConfig
     calibration: CalibrationConfig
     logger: LoggerConfig
-    cache_slots: Union[int, str] = 48
-    limit: Optional[int] = None
-    max_new_tokens: Optional[int] = None
-    prefill_chunk: Optional[int] = None
+    record: RecordConfig = field(default_factory=RecordConfig)
+    recording: str | None = None
+    cache_slots: int | str = 48
+    limit: int | None = None
+    max_new_tokens: int | None = None
+    prefill_chunk: int | None = None
     threads: int = 1
     seed: int = 0
     repeat: int = 0
     device: str = "auto"
     results_dir: str = "results"
     force: bool = False
-    trace: Optional[str] = None
+    trace: str | None = None
 
     @property
     def request_limit(self) -> int | None:
@@ -149,31 +178,83 @@ class RunConfig(Section):
 
 def from_hydra(composed: Any) -> RunConfig:
     """A composed OmegaConf node -> frozen, checked RunConfig. Raises SpecfitError."""
-    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    _refuse_extra_keys(composed, RunConfig)
     try:
         config = OmegaConf.to_object(composed)
     except OmegaConfBaseException as error:
         raise SpecfitError(str(error).splitlines()[0]) from None
     assert isinstance(config, RunConfig)
+    apply_profile(config.gpu)
     check(config)
     config.freeze()
     return config
+
+
+def _refuse_extra_keys(composed: Any, kind: type, prefix: str = "") -> None:
+    """`+key=value` adds a key behind the schema's back."""
+    known = [item.name for item in fields(kind)]
+    hints = get_type_hints(kind)
+    for key in composed:
+        if key not in known:
+            raise SpecfitError(
+                f"unknown key {prefix}{key}; {prefix.rstrip('.') or 'a run'} has {', '.join(known)}"
+            )
+        if is_dataclass(hints[key]) and not OmegaConf.is_missing(composed, key):
+            _refuse_extra_keys(composed[key], hints[key], f"{prefix}{key}.")
+
+
+def apply_profile(gpu: GpuConfig) -> None:
+    """`gpu.profile`: every hardware value from a probe's file, beside which none is set."""
+    if gpu.profile is None:
+        return
+    kept = ("name", "clock", "billed", "kernel", "link_gbps_cap", "profile")
+    plain = GpuConfig(name="local")
+    for item in fields(GpuConfig):
+        if item.name not in kept and getattr(gpu, item.name) != getattr(plain, item.name):
+            raise SpecfitError(
+                f"gpu.profile={gpu.profile} gives every hardware value, and gpu.{item.name} is set "
+                "as well; use gpu=local with gpu.profile, and edit the file to change a value"
+            )
+    try:
+        values = dict(json.loads(Path(gpu.profile).read_text(encoding="utf-8"))["profile"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SpecfitError(
+            f"gpu.profile={gpu.profile} is no file of `python -m specfit.probe` ({error!r})"
+        ) from None
+    unknown = sorted(set(values) - {item.name for item in fields(GpuConfig)})
+    if unknown:
+        raise SpecfitError(f"gpu.profile={gpu.profile} has the unknown value {unknown[0]}")
+    for key, value in values.items():
+        setattr(gpu, key, value)
 
 
 def check(config: RunConfig) -> None:
     """What can be said before anything is loaded. Raises SpecfitError."""
     _at_least("limit", config.limit, 1)
     _at_least("max_new_tokens", config.max_new_tokens, 1)
+    _at_least("dataset.limit", config.dataset.limit, 1)
+    _at_least("dataset.max_new_tokens", config.dataset.max_new_tokens, 1)
+    _at_least("dataset.max_document_tokens", config.dataset.max_document_tokens, 1)
+    _at_least("model.num_layers", config.model.num_layers, 1)
     _at_least("prefill_chunk", config.prefill_chunk, 1)
     _at_least("threads", config.threads, 1)
+    _at_least("record.batch", config.record.batch, 1)
     _at_least("selector.k", config.selector.k, 0)
     _at_least("drafter.top_k", config.drafter.top_k, 1)
     _at_least("drafter.max_depth", config.drafter.max_depth, 1)
     _at_least("calibration.slots", config.calibration.slots, 0)
     _one_of("calibration.at", config.calibration.at, ("primary", "own"))
     _one_of("device", config.device, ("auto", "cpu", "cuda"))
+    _one_of("gpu.kernel", config.gpu.kernel, ("auto", "loop", "triton"))
+    _one_of("model.source", config.model.source, ("checkpoint", "random"))
+    _one_of("model.routing", config.model.routing, ("weights", "markov"))
+    _check_random_model(config.model)
+    if config.gpu.link_gbps_cap is not None and not config.gpu.link_gbps_cap > 0:
+        raise SpecfitError(f"gpu.link_gbps_cap is {config.gpu.link_gbps_cap}; it must be above 0")
+    if not all(0.0 <= hit <= 1.0 for hit in config.drafter.hits):
+        raise SpecfitError(f"drafter.hits is {config.drafter.hits}; they are chances, 0 to 1")
     _one_of("gpu.clock", config.gpu.clock, ("auto", "wall", "modelled"))
     _one_of("model.dtype", config.model.dtype, ("float32", "bfloat16", "float16"))
     if not 0.0 <= config.routes.accuracy <= 1.0:
@@ -182,9 +263,17 @@ def check(config: RunConfig) -> None:
         )
     slots = config.cache_slots
     if isinstance(slots, str) and slots not in ("all", "fit"):
-        raise SpecfitError(f"cache_slots is {slots!r}; use a number of experts per layer, all or fit")
+        raise SpecfitError(
+            f"cache_slots is {slots!r}; use a number of experts per layer, all or fit"
+        )
     if isinstance(slots, int):
         _at_least("cache_slots", slots, 0)
+
+
+def _check_random_model(model: ModelConfig) -> None:
+    if model.source == "checkpoint" and (model.shape or model.routing != "weights"):
+        key = "model.shape" if model.shape else "model.routing"
+        raise SpecfitError(f"{key} is for model.source=random; a checkpoint has shapes and routes")
 
 
 def _at_least(key: str, value: int | None, least: int) -> None:

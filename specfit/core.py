@@ -73,7 +73,7 @@ class DraftTree:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @property
+    @cached_property
     def levels(self) -> int:
         """Drafted levels."""
         return int(self.depths[-1]) if len(self) else 0
@@ -91,6 +91,22 @@ class DraftTree:
             np.concatenate([self.parents, parents]),
             np.concatenate([self.depths, depths]),
             np.concatenate([self.path_probs, path_probs]),
+        )
+
+    @classmethod
+    def checked(
+        cls, tokens: IntArray, parents: IntArray, depths: IntArray, path_probs: IntArray
+    ) -> DraftTree:
+        """A pool whose invariants somebody has checked already, many at a time."""
+        tree = object.__new__(cls)
+        tree.__dict__.update(tokens=tokens, parents=parents, depths=depths, path_probs=path_probs)
+        return tree
+
+    def upto(self, levels: int) -> DraftTree:
+        """The pool as it was after `levels`; a part of a checked pool needs no check."""
+        end = int(np.searchsorted(self.depths, levels, side="right"))
+        return DraftTree.checked(
+            self.tokens[:end], self.parents[:end], self.depths[:end], self.path_probs[:end]
         )
 
     def path(self, node: int) -> tuple[int, ...]:

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from omegaconf import OmegaConf
 
-from specfit.build import Machine, build_clock, build_decoder, build_machine, build_selector
+from specfit.assembly import build_decoder, build_selector, routes_named
 from specfit.calibrate import Calibration, find_or_make
 from specfit.core import CycleRecord, Request, RequestError, RequestRecord, SpecfitError
 from specfit.cycle import Cycle
 from specfit.decoder import Decoder
+from specfit.facts import Assemble, Facts
 from specfit.hardware.billed import fits
-from specfit.resolve import Resolved
 from specfit.results import identity, provenance
 from specfit.results.manifest import Manifest, RunInfo
-from specfit.results.parts import Part
-from specfit.results.schema import RequestFlags
+from specfit.results.parts import Part, Residency
+from specfit.results.schema import MachineState, RequestFlags
 from specfit.results.store import RunStore
-from specfit.workloads.examples import Example
-from specfit.workloads.scorers import scorer_named
 
 WARM_UP_TOKENS = 8
 
 
 class Watcher(Protocol):
     """Sees a run go by: a progress bar, a logger, a trace."""
+
+    def calibrates(self) -> None: ...
 
     def starts(self, total: int, done: int) -> None: ...
 
@@ -46,16 +46,29 @@ class Outcome:
 
 
 def execute(
-    facts: Resolved, watcher: Watcher, on_wait: Callable[[], None] | None = None
+    facts: Facts,
+    assemble: Assemble,
+    watcher: Watcher,
+    on_wait: Callable[[], None] | None = None,
+    below: str = "",
 ) -> Outcome:
-    """The run's folder, finished; a finished run is found, an interrupted one goes on."""
-    calibration = find_or_make(facts) if facts.kind.needs_cost else None
+    """The run's folder, finished; a finished run is found, an interrupted one goes on.
+
+    Rows go to results_dir/runs, or to results_dir/`below` where a replay keeps its own.
+    """
+    check_named(facts)
+    results = Path(facts.config.results_dir)
+    calibration = None
+    if facts.kind.needs_cost:
+        calibration = find_or_make(facts, assemble, results / below, watcher.calibrates)
     who = facts.identity(calibration.calibration_id if calibration else None)
     run_id = identity.run_id(who)
-    store = RunStore(Path(facts.config.results_dir) / "runs", run_id)
+    store = RunStore(results / (below or "runs"), run_id)
     if store.is_finished() and not facts.config.force:
         return Outcome(store.folder, calibration, ran_now=False)
-    job = Job(facts, calibration)  # everything that can be refused is, before anything is written
+    job = Job(
+        facts, assemble, calibration
+    )  # everything that can be refused is, before anything is written
     lock: AbstractContextManager[RunStore] = store.locked(on_wait)
     with lock:
         store.begin(_manifest(facts, who, run_id), _run_yaml(facts), facts.config.force)
@@ -65,29 +78,36 @@ def execute(
     return Outcome(store.folder, calibration, ran_now=True)
 
 
+def check_named(facts: Facts) -> None:
+    """What the config names by a word or a path is there: asked before anything is written."""
+    _ = facts.workload.ids
+    if facts.kind.reads_routes:
+        routes_named(facts.config.routes.name)
+    if facts.kind.drafts:
+        _ = facts.drafter_digest
+
+
 class Job:
     """A decoder and the requests it serves, in order; each request is kept when it is done."""
 
-    def __init__(self, facts: Resolved, calibration: Calibration | None) -> None:
-        config = facts.config
-        self._facts = facts
-        self._examples: Sequence[Example] = facts.examples
-        self._prompting = facts.prompting(config.dataset, config.new_tokens)
-        self._score = scorer_named(config.dataset.scorer)
-        self._machine: Machine = build_machine(facts, facts.slots, facts.kind.drafts)
+    def __init__(self, facts: Facts, assemble: Assemble, calibration: Calibration | None) -> None:
+        self._facts, self._workload = facts, facts.workload
+        machine = assemble(facts, facts.slots, facts.kind.drafts)
         selector = build_selector(facts, calibration.cost if calibration else None)
-        clock = build_clock(facts, self._machine)
-        self.decoder: Decoder = build_decoder(facts, self._machine, selector, clock)
+        self._machine = machine
+        self._target, self._locked_share = machine.target, machine.locked_share
+        self.decoder: Decoder = build_decoder(facts, machine, selector, machine.clock())
 
     def run(self, store: RunStore, watcher: Watcher) -> None:
         done = store.finished_requests()
         self._warm_up()
         residency = store.last_residency()
         if residency is not None:
-            self._machine.engine.restore(residency)
-        watcher.starts(len(self._examples), len(done))
-        for example in self._examples[len(done) :]:
-            part = self._serve(example, watcher)
+            self._target.restore(residency)
+        total = len(self._workload.ids)
+        watcher.starts(total, len(done))
+        for index in range(len(done), total):
+            part = self._serve(index, watcher)
             store.add(part)
             watcher.finishes_request(part)
 
@@ -95,52 +115,49 @@ class Job:
         """The wall clock starts after one untimed request; the cache is emptied after it."""
         if self._facts.clock != "wall":
             return
-        empty = self._machine.engine.residency()
-        prompting = self._facts.prompting(self._facts.config.dataset, WARM_UP_TOKENS)
-        for example in self._examples:
+        empty = self._target.residency()
+        for index in range(len(self._workload.ids)):
             try:
-                request = prompting.request(example)
+                request = self._workload.request(index)
             except RequestError:
                 continue
-            for _ in self.decoder.decode(request):
+            for _ in self.decoder.decode(replace(request, max_new_tokens=WARM_UP_TOKENS)):
                 pass
             break
-        self._machine.engine.restore(empty)
+        self._target.restore(empty)
 
-    def _serve(self, example: Example, watcher: Watcher) -> Part:
+    def _serve(self, index: int, watcher: Watcher) -> Part:
         try:
-            request = self._prompting.request(example)
+            request = self._workload.request(index)
         except RequestError as error:
-            return self._failed(example, error)
+            return self._failed(self._workload.ids[index], error)
         cycles = []
+        self._machine.request_begins()
         for cycle in self.decoder.decode(request):
             cycles.append(cycle)
             watcher.sees_cycle(cycle)
-        return self._finished(request, cycles)
+        return self._finished(request, cycles, self._machine.state())
 
-    def replay_one(self, request_id: str, residency: dict | None, watcher: Watcher) -> None:  # type: ignore[type-arg]
+    def replay_one(self, request_id: str, residency: Residency | None, watcher: Watcher) -> Part:
         """Decode one request again from the residency it started with; no row is touched."""
-        example = next(e for e in self._examples if e.example_id == request_id)
+        self._warm_up()
         if residency is not None:
-            self._machine.engine.restore(residency)
-        self._serve(example, watcher)
+            self._target.restore(dict(residency))
+        return self._serve(list(self._workload.ids).index(request_id), watcher)
 
     # -- rows ------------------------------------------------------------------------------------
 
-    def _finished(self, request: Request, cycles: Sequence[Cycle]) -> Part:
+    def _finished(self, request: Request, cycles: Sequence[Cycle], state: MachineState) -> Part:
         records: list[CycleRecord] = [cycle.record for cycle in cycles]
         output_ids = [token for cycle in cycles for token in cycle.tokens]
-        text = self._facts.tokenizer.decode(output_ids, skip_special_tokens=True)
-        score = None
-        if self._score is not None and request.reference is not None:
-            score = self._score(text, request.reference)
+        text = self._workload.text(request, output_ids)
         row = RequestRecord(
             request_id=request.request_id,
             prompt_tokens=len(request.prompt_ids),
             cut_tokens=request.cut_tokens,
             output_ids=output_ids,
             output_text=text,
-            score=score,
+            score=self._workload.score(request, text),
             prefill_ns=records[0].cycle_ns,
             decode_ns=sum(record.cycle_ns for record in records[1:]),
             cycles=len(records),
@@ -148,29 +165,32 @@ class Job:
         )
         context = len(request.prompt_ids) + len(output_ids)
         timings = [cycle.timing for cycle in cycles]
-        return Part(row, records, timings, self._machine.engine.residency(), self._flags(context))
+        residency = self._target.residency()
+        return Part(row, records, timings, residency, self._flags(context), state)
 
-    def _failed(self, example: Example, error: RequestError) -> Part:
+    def _failed(self, request_id: str, error: RequestError) -> Part:
         row = RequestRecord(
-            example.example_id, None, None, None, None, None, None, None, None, status=str(error)
+            request_id, None, None, None, None, None, None, None, None, status=str(error)
         )
-        return Part(row, [], [], self._machine.engine.residency(), self._flags(0))
+        return Part(row, [], [], self._target.residency(), self._flags(0))
 
     def _flags(self, context: int) -> RequestFlags:
         facts = self._facts
         return RequestFlags(
             fits=fits(facts.profile, facts.config.gpu.billed, facts.slots, context),
             routing=facts.config.model.routing,
-            drafter_forced=False if facts.kind.drafts else None,
+            drafter_forced=facts.config.drafter.force if facts.kind.drafts else None,
+            link_gbps_cap=facts.config.gpu.link_gbps_cap if facts.clock == "wall" else None,
+            locked_share=self._locked_share,
         )
 
 
 # -- what the folder says ------------------------------------------------------------------------
 
 
-def _manifest(facts: Resolved, who: identity.Identity, run_id: str) -> Manifest:
+def _manifest(facts: Facts, who: identity.Identity, run_id: str) -> Manifest:
     config, kind = facts.config, facts.kind
-    ids = [example.example_id for example in facts.examples]
+    ids = list(facts.workload.ids)
     if len(set(ids)) != len(ids):
         raise SpecfitError(f"dataset {config.dataset.name} repeats a request id; ids are distinct")
     info = RunInfo(
@@ -193,26 +213,21 @@ def _manifest(facts: Resolved, who: identity.Identity, run_id: str) -> Manifest:
         billed=facts.billing.name,
         link_gbps=facts.profile.link_gbps,
         calibration_at=config.calibration.at if kind.needs_cost else None,
+        recording=facts.recording_id,
     )
     return Manifest(info, who, ids, [provenance.collect().as_dict()])
 
 
-def requests_digest(facts: Resolved) -> str:
+def requests_digest(facts: Facts) -> str:
     """Over the prompts that could be made; a failing example fails for every selector alike."""
-    prompting = facts.prompting(facts.config.dataset, facts.config.new_tokens)
     requests = []
-    for example in facts.examples:
+    for index in range(len(facts.workload.ids)):
         try:
-            requests.append(prompting.request(example))
+            requests.append(facts.workload.request(index))
         except RequestError:
             continue
     return identity.requests_digest(requests)
 
 
-def _run_yaml(facts: Resolved) -> str:
-    settled = asdict(facts.config) | {
-        "cache_slots": facts.slots,
-        "limit": len(facts.examples),
-        "max_new_tokens": facts.config.new_tokens,
-    }
-    return str(OmegaConf.to_yaml(settled))
+def _run_yaml(facts: Facts) -> str:
+    return str(OmegaConf.to_yaml(facts.settled()))

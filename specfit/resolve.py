@@ -6,7 +6,7 @@ Nothing here loads a weight; a finished run is found from these facts alone.
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,28 @@ import torch
 from transformers import AutoTokenizer
 
 import specfit
-from specfit.config import DatasetConfig, GpuConfig, RunConfig
+from specfit.config import DatasetConfig, DrafterConfig, ModelConfig, RunConfig
 from specfit.core import SpecfitError
+from specfit.facts import Facts, profile_of, settle_slots
 from specfit.hardware.billed import billing
 from specfit.hardware.clock import choose_clock
-from specfit.hardware.profile import Billing, Profile
+from specfit.hardware.profile import Profile
 from specfit.results import identity
 from specfit.results.provenance import cpu_name
-from specfit.selection.registry import Kind, kind_of
-from specfit.target.checkpoint import Checkpoint, folder_digest, read_json
-from specfit.target.family import Geometry, geometry_of
+from specfit.results.recording import Recording, find_recording, read_recording
+from specfit.selection.registry import kind_of
+from specfit.sizing import Sizing, sizing_of
+from specfit.target.checkpoint import FETCH_AGAIN, Checkpoint, folder_digest, read_json
+from specfit.target.dummy import RandomCheckpoint
+from specfit.target.family import family_of, geometry_of
+from specfit.target.fetch import Repository, snapshot
+from specfit.workload import (
+    PROBE_TOKENS,
+    TextQuestions,
+    TextWorkload,
+    calibration_dataset,
+    calibration_rows,
+)
 from specfit.workloads import examples as sources
 from specfit.workloads.examples import Example
 from specfit.workloads.prompts import Prompting
@@ -39,21 +51,55 @@ def locate(path: str) -> Path:
     return Path(path)
 
 
-@dataclass(frozen=True)
-class Resolved:
-    """One run's facts. `notes` are sentences the person who started it should read."""
+def repository_of(key: str, group: ModelConfig | DrafterConfig) -> Repository | None:
+    """Where a group's files come from if no path is set. `key` is the group's: model, drafter."""
+    if group.path or group.repository is None:
+        return None
+    return Repository(key, group.repository, group.revision)
 
-    config: RunConfig
+
+def folder_of(key: str, group: ModelConfig | DrafterConfig) -> Path:
+    """The folder that a group names, fetched from the hub where it names a repository."""
+    repository = repository_of(key, group)
+    if repository is not None:
+        return snapshot(repository)
+    if not group.path:
+        raise SpecfitError(f"{key}={group.name} names no files; set {key}.path to a folder")
+    return locate(group.path)
+
+
+@dataclass(frozen=True)
+class Resolved(Facts):
+    """Facts of a run of a checkpoint on a device."""
+
     checkpoint: Checkpoint
-    geometry: Geometry
-    kind: Kind
-    slots: int
-    profile: Profile
-    billing: Billing
-    clock: str
     device: torch.device
-    device_name: str
-    notes: tuple[str, ...]
+
+    @cached_property
+    def workload(self) -> TextWorkload:
+        dataset = self.config.dataset
+        prompting = self.prompting(dataset, self.config.new_tokens)
+        return TextWorkload(self.examples, prompting, dataset.scorer)
+
+    @cached_property
+    def questions(self) -> TextQuestions:
+        prompting = self.prompting(calibration_dataset(self.config), PROBE_TOKENS)
+        return TextQuestions(calibration_rows(self.config), prompting)
+
+    @cached_property
+    def _recording(self) -> Recording:
+        config = self.config
+        assert config.recording is not None
+        return read_recording(find_recording(config.recording, Path(config.results_dir)))
+
+    def known_recording(self) -> Recording | None:
+        config = self.config
+        reads = self.kind.reads_routes and config.routes.name == "recording"
+        return self._recording if reads and config.recording is not None else None
+
+    @property
+    def place(self) -> str:
+        return f"device {self.device.type} ({self.device_name})"
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -61,7 +107,23 @@ class Resolved:
 
     @cached_property
     def tokenizer(self) -> Any:
-        return AutoTokenizer.from_pretrained(self.checkpoint.folder, local_files_only=True)
+        named = self.config.model.tokenizer
+        folder = self.checkpoint.folder if named is None else locate(named)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except Exception as error:  # each tokenizer backend fails in its own way
+            raise SpecfitError(
+                f"{folder} has no tokenizer that can be read ({type(error).__name__}); "
+                "it needs tokenizer.json and tokenizer_config.json"
+            ) from None
+        if tokenizer.chat_template is None:
+            raise SpecfitError(f"{folder} has no chat template; it needs chat_template.jinja")
+        if len(tokenizer) > self.geometry.vocabulary:
+            raise SpecfitError(
+                f"the tokenizer of {folder} has {len(tokenizer)} tokens, the target's vocabulary "
+                f"{self.geometry.vocabulary}; they are not of one model"
+            )
+        return tokenizer
 
     def prompting(self, dataset: DatasetConfig, max_new_tokens: int) -> Prompting:
         return Prompting(
@@ -80,77 +142,73 @@ class Resolved:
         return self.checkpoint.digest()
 
     @cached_property
-    def drafter_digest(self) -> str:
-        return folder_digest(locate(self.config.drafter.path))
+    def drafter_folder(self) -> Path:
+        folder = folder_of("drafter", self.config.drafter)
+        if not folder.is_dir():
+            raise SpecfitError(f"no draft head at {folder}; set drafter.path to its folder")
+        return folder
 
-    def identity(self, calibration_id: str | None) -> identity.Identity:
-        """What the run id hashes: the settled config without what this selector never reads."""
-        config = asdict(self.config)
-        config["cache_slots"] = self.slots
-        config["limit"] = len(self.examples)
-        config["max_new_tokens"] = self.config.new_tokens
-        del config["calibration"]  # its id stands for it
-        digests = {
-            "target": self.target_digest,
-            "rows": sources.digest(self.examples),
-            "profile": self.profile.digest(),
-        }
-        if self.kind.drafts:
-            digests["drafter"] = self.drafter_digest
-        else:
-            del config["drafter"]
-        if not self.kind.reads_routes:
-            del config["routes"]
-        if calibration_id is not None:
-            digests["calibration"] = calibration_id
-        return identity.run_identity(config, digests, self.clock, self.device_name)
+    @cached_property
+    def drafter_digest(self) -> str:
+        if self.config.drafter.name == "oracle":
+            return identity.digest(["oracle", list(self.config.drafter.hits)])
+        return folder_digest(self.drafter_folder)
 
 
 def resolve(config: RunConfig) -> Resolved:
     """Raises SpecfitError for whatever the config names and is not there or does not fit."""
-    checkpoint = Checkpoint(locate(config.model.path))
+    checkpoint = open_checkpoint(config.model)
+    family_of(checkpoint.config)
     geometry = geometry_of(checkpoint.config)
     if config.model.num_layers is not None:
+        if config.model.num_layers > geometry.layers:
+            raise SpecfitError(
+                f"model.num_layers is {config.model.num_layers}; the checkpoint has "
+                f"{geometry.layers}"
+            )
         geometry = geometry_of({**checkpoint.config, "num_hidden_layers": config.model.num_layers})
     kind = kind_of(config.selector.name)
-    slots, notes = settle_slots(config, geometry.experts)
     profile = profile_of(config.gpu)
     device, device_name = find_device(config.device)
+    clock = choose_clock(config.gpu.clock, profile, device_name)
+    slots, notes = _fitting_slots(config, checkpoint, clock, device, profile)
     dtype_bytes = getattr(torch, config.model.dtype).itemsize
     own_bytes = 3 * geometry.hidden * geometry.intermediate * dtype_bytes
     bill = billing(config.gpu.billed, geometry.layers, own_bytes)
-    clock = choose_clock(config.gpu.clock, profile, device_name)
     if config.gpu.advice and clock == "modelled":
         notes += (f"profile {profile.name}: {config.gpu.advice}",)
     return Resolved(
-        config, checkpoint, geometry, kind, slots, profile, bill, clock, device, device_name, notes
+        config, geometry, kind, slots, profile, bill, clock, device_name, notes, checkpoint, device
     )
 
 
-def settle_slots(config: RunConfig, experts: int) -> tuple[int, tuple[str, ...]]:
-    """Slots per layer, and what there is to say about them."""
-    asked = config.cache_slots
-    if config.is_uncached:
-        name = config.selector.name
-        return 0, (f"{name} is the paper's uncached system: cache_slots is 0; see {name}_cache",)
-    if asked == "all":
-        return experts, ()
-    if asked == "fit":
-        raise SpecfitError(
-            "cache_slots=fit needs a GPU whose free memory can be read; use a number"
-        )
-    assert isinstance(asked, int)
-    if asked > experts:
-        raise SpecfitError(f"cache_slots is {asked}, but a layer has {experts} experts; use all")
-    return asked, ()
+def open_checkpoint(model: ModelConfig) -> Checkpoint:
+    if model.source == "random":
+        return RandomCheckpoint(locate(model.path), model.shape)
+    repository = repository_of("model", model)
+    remedy = repository.command if repository is not None else FETCH_AGAIN
+    return Checkpoint(folder_of("model", model), remedy)
 
 
-def profile_of(gpu: GpuConfig) -> Profile:
-    values = asdict(gpu)
-    for key in ("clock", "billed", "advice"):
-        del values[key]
-    values["gpu_names"] = tuple(values["gpu_names"])
-    return Profile(**values)
+def _fitting_slots(
+    config: RunConfig, checkpoint: Checkpoint, clock: str, device: torch.device, profile: Profile
+) -> tuple[int, tuple[str, ...]]:
+    """Slots per layer; on a GPU held against the bytes free there before a weight is read."""
+
+    def sizing() -> Sizing:
+        named = config.drafter.path or config.drafter.repository
+        folder = folder_of("drafter", config.drafter) if named else None
+        head = read_json(folder / "config.json") if folder is not None else None
+        return sizing_of(config, checkpoint.config, head, clock, device, profile)
+
+    experts = geometry_of(checkpoint.config).experts
+    wanted = min(config.calibration.slots, experts)
+    slots, notes = settle_slots(config, experts, lambda: sizing().fit(wanted))
+    if device.type == "cuda" and clock == "wall":
+        table = sizing()
+        table.refuse_too_many(slots)
+        notes += (table.sentence(slots),)
+    return slots, notes
 
 
 def find_device(asked: str) -> tuple[torch.device, str]:
@@ -164,7 +222,8 @@ def find_device(asked: str) -> tuple[torch.device, str]:
 def load_examples(dataset: DatasetConfig, limit: int | None) -> list[Example]:
     needed = [name for name in (dataset.document, dataset.reference) if name is not None]
     if dataset.source == "embedded":
-        assert limit is not None, "embedded workloads have no end of their own"
+        if limit is None:
+            raise SpecfitError(f"dataset={dataset.name} has no end of its own; set limit=<number>")
         return sources.embedded(dataset.name, "evaluation", limit)
     if dataset.path is not None:
         return sources.from_jsonl(Path(dataset.path), needed, limit)

@@ -12,33 +12,40 @@ from specfit.config import from_hydra
 
 def run(composed: Any) -> int:
     """Exit code: 0, or 3 when every request failed."""
-    config = from_hydra(composed)
-    from specfit.console import Progress, say
+    config = from_hydra(composed)  # before torch is imported: a typo is answered at once
+    from specfit.build import build_machine
+    from specfit.console import Progress, headline, say
     from specfit.execution import execute
     from specfit.resolve import resolve
     from specfit.results.rows import load_run
+    from specfit.scripted import is_scripted, make_script
+    from specfit.tracing import check_request, write_trace
 
     facts = resolve(config)
+    check_request(facts)
     say(headline(facts))
     for note in facts.notes:
         say(note)
-    outcome = execute(facts, Progress(facts), on_wait=lambda: say("waiting for the same run"))
-    if config.trace is not None:
-        from specfit.tracing import write_trace
-
-        say(f"trace: {write_trace(facts, outcome)}")
+    if is_scripted(facts):
+        make_script(facts, _run_plain, say)
+    with Progress(facts) as progress:
+        outcome = execute(
+            facts, build_machine, progress, on_wait=lambda: say("waiting for the same run")
+        )
     show(facts, outcome)
+    if config.trace is not None:
+        say(f"trace: {write_trace(facts, outcome)}")
     return 0 if load_run(outcome.folder).ok_ids else 3
 
 
-def headline(facts: Any) -> str:
-    """Device, clock and profile: the first line of every run."""
-    bill = "" if facts.billing.name == "self" else f", billed as {facts.billing.name}"
-    times = "times are modelled" if facts.clock == "modelled" else "times are measured"
-    return (
-        f"device {facts.device.type} ({facts.device_name}); clock {facts.clock} ({times}); "
-        f"profile {facts.profile.name}{bill}"
-    )
+def _run_plain(facts: Any) -> None:
+    """The run whose ids an oracle drafts."""
+    from specfit.build import build_machine
+    from specfit.console import Progress
+    from specfit.execution import execute
+
+    with Progress(facts) as progress:
+        execute(facts, build_machine, progress)
 
 
 def show(facts: Any, outcome: Any) -> None:

@@ -1,14 +1,23 @@
-"""The embedded EAGLE-3 head: its vocabulary, its shape and its training against the stored target."""
+"""The embedded EAGLE-3 head: vocabulary, shape, and training against the stored target."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from embedded.progress import Budget, Curve, learning_rate, load_checkpoint, save_checkpoint
+from embedded.progress import (
+    Budget,
+    Curve,
+    learning_rate,
+    load_checkpoint,
+    save_checkpoint,
+    update,
+)
 from embedded.stream import Stream
+from embedded.workers import Workers
 from torch import Tensor, nn
 from transformers import Qwen3MoeForCausalLM
 
@@ -30,6 +39,7 @@ class DrafterPlan:
     rows: int = 4
     length: int = 512
     step_decay: float = 0.8
+    prompt_weight: float = 0.2  # answer tokens count 1
 
 
 def head_config(target: Qwen3MoeForCausalLM) -> HeadConfig:
@@ -59,7 +69,7 @@ def draft_vocabulary(stream: Stream, vocabulary: int, size: int) -> Tensor:
 
 
 def new_head(target: Qwen3MoeForCausalLM, stream: Stream, seed: int) -> EagleHead:
-    """Fresh head; embeddings are the target's and stay so, lm_head starts from the target's rows."""
+    """Fresh head; the target's embeddings, which stay, and its lm_head rows to start from."""
     torch.manual_seed(seed)
     config = head_config(target)
     head = EagleHead(config)
@@ -79,61 +89,89 @@ def new_head(target: Qwen3MoeForCausalLM, stream: Stream, seed: int) -> EagleHea
 def target_batch(target: Qwen3MoeForCausalLM, ids: Tensor, scored: Tensor) -> TttBatch:
     """One target pass over ids [B, L]: the aux features and logits the head learns from."""
     layers = default_aux_layers(target.config.num_hidden_layers)
-    output = target(input_ids=ids, use_cache=False, output_hidden_states=True)
-    aux = torch.cat([output.hidden_states[i] for i in layers], dim=-1)
-    return TttBatch(tokens=ids, aux=aux, target_logits=output.logits, scored=scored)
+    entering: dict[int, Tensor] = {}
+
+    # hooks of our own: transformers' output_hidden_states stays empty in an unpickled model
+    def keep(layer: int) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+        return lambda _module, inputs: entering.__setitem__(layer, inputs[0])
+
+    hooks = [target.model.layers[i].register_forward_pre_hook(keep(i)) for i in layers]
+    logits = target(input_ids=ids, use_cache=False).logits
+    for hook in hooks:
+        hook.remove()
+    aux = torch.cat([entering[i] for i in layers], dim=-1)
+    return TttBatch(tokens=ids, aux=aux, target_logits=logits, scored=scored)
+
+
+class DrafterWork:
+    """Target pass, unrolled head and backward on ids [B, L + 1]. Prompts count a little: the head
+    only ever drafts answers, but is too young to waste two thirds of its text."""
+
+    def __init__(self, head: EagleHead, target: Qwen3MoeForCausalLM, plan: DrafterPlan) -> None:
+        self.head, self.target, self.plan = head, target, plan
+
+    def trained(self) -> list[nn.Parameter]:
+        return [p for p in self.head.parameters() if p.requires_grad]
+
+    def __call__(self, ids: Tensor, assistant: Tensor) -> dict[str, float]:
+        scored = assistant.float().clamp(min=self.plan.prompt_weight)
+        batch = target_batch(self.target, ids, scored)
+        losses = ttt_losses(self.head, batch, self.plan.steps_ahead).losses
+        weights = self.plan.step_decay ** torch.arange(len(losses))
+        total = (torch.stack(losses) * weights).sum() / weights.sum()
+        total.backward()
+        return {"loss": total.item(), "first": losses[0].item(), "last": losses[-1].item()}
 
 
 def train(
     work: Path,
     head: EagleHead,
     target: Qwen3MoeForCausalLM,
-    stream: Stream,
+    streams: list[Stream],
     development: dict[str, Stream],
     plan: DrafterPlan,
     minutes: float,
+    processes: int,
 ) -> None:
-    """Train until `minutes` are spent; goes on from work/drafter.pt where that exists."""
-    trained = [p for p in head.parameters() if p.requires_grad]
+    """Train until `minutes` are spent, every batch in equal parts from `streams`; goes on from
+    work/drafter.pt where that exists."""
+    shared = DrafterWork(head, target, plan)
     optim = torch.optim.AdamW(
-        trained, lr=plan.peak_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True
+        shared.trained(), lr=plan.peak_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True
     )
     state = load_checkpoint(work / "drafter.pt")
-    step = position = 0
+    step = 0
     if state is not None:
         head.load_state_dict(state["model"])
         optim.load_state_dict(state["optimizer"])
-        step, position = state["step"], state["position"]
+        step = state["step"]
+    workers = Workers(shared, processes)
     budget = Budget(minutes, state["elapsed_s"] if state else 0.0)
     curve = Curve(work / "drafter_curve.csv")
     saved_s = reported_s = budget.elapsed_s
-    loss = float("nan")
     while budget.fraction < 1.0:
         rate = learning_rate(plan.peak_rate, step, plan.warmup_steps, budget.fraction)
-        for group in optim.param_groups:
-            group["lr"] = rate
-        ids, assistant = stream.rows(position, plan.rows, plan.length)
-        batch = target_batch(target, ids, assistant)
-        result = ttt_losses(head, batch, plan.steps_ahead)
-        weighted = sum(plan.step_decay**i * x for i, x in enumerate(result.losses))
-        assert isinstance(weighted, Tensor)
-        weighted.backward()
-        nn.utils.clip_grad_norm_(trained, 0.5)
-        optim.step()
-        optim.zero_grad(set_to_none=True)
-        loss = weighted.item()
-        step, position = step + 1, position + plan.rows * plan.length
+        values = workers.gradients(*mixed_rows(streams, step, plan))
+        update(optim, workers.parameters, rate, clip=0.5)
+        step += 1
         if budget.elapsed_s - reported_s > REPORT_EVERY_S or step == 1:
             reported_s = budget.elapsed_s
-            report(head, target, development, curve, plan, step, loss, reported_s)
+            report(head, target, development, curve, plan, step, values, reported_s)
         if budget.elapsed_s - saved_s > CHECKPOINT_EVERY_S or budget.fraction >= 1.0:
             saved_s = budget.elapsed_s
             saved = {"model": head.state_dict(), "optimizer": optim.state_dict()}
-            save_checkpoint(
-                work / "drafter.pt",
-                {**saved, "step": step, "position": position, "elapsed_s": saved_s},
-            )
-    report(head, target, development, curve, plan, step, loss, budget.elapsed_s)
+            state = {**saved, "step": step, "elapsed_s": saved_s}
+            save_checkpoint(work / "drafter.pt", state)
+    workers.close()
+    report(head, target, development, curve, plan, step, values, budget.elapsed_s)
+
+
+def mixed_rows(streams: list[Stream], step: int, plan: DrafterPlan) -> tuple[Tensor, Tensor]:
+    """ids and assistant marks [rows, L + 1] of one step; rows alternate between the streams."""
+    each = plan.rows // len(streams)
+    parts = [s.rows(step * each * plan.length, each, plan.length) for s in streams]
+    ids = torch.stack([part[0] for part in parts], dim=1).flatten(0, 1)
+    return ids, torch.stack([part[1] for part in parts], dim=1).flatten(0, 1)
 
 
 @torch.no_grad()
@@ -161,10 +199,11 @@ def report(
     curve: Curve,
     plan: DrafterPlan,
     step: int,
-    loss: float,
+    values: dict[str, float],
     elapsed_s: float,
 ) -> None:
-    row: dict[str, object] = {"step": step, "elapsed_s": round(elapsed_s), "loss": f"{loss:.4f}"}
+    row: dict[str, object] = {"step": step, "elapsed_s": round(elapsed_s)}
+    row |= {name: f"{value:.4f}" for name, value in values.items()}
     for name, stream in development.items():
         values = agreement(head, target, stream, 2, plan.steps_ahead)
         row |= {f"{name}_agree_{i}": f"{v:.4f}" for i, v in enumerate(values)}

@@ -31,14 +31,7 @@ def evaluate(model: Qwen3MoeForCausalLM, stream: Stream, rows: int) -> Evaluatio
     model.eval()
     for row in range(rows):
         ids, assistant = stream.rows(row * LENGTH, 1, LENGTH)
-        chosen: list[Tensor] = []
-        hooks = [
-            layer.mlp.gate.register_forward_hook(lambda _m, _i, out: chosen.append(out[2]))
-            for layer in model.model.layers
-        ]
-        logits = model(input_ids=ids[:, :-1], use_cache=False).logits[0]
-        for hook in hooks:
-            hook.remove()
+        logits, chosen = logits_and_routes(model, ids[:, :-1])
         loss = F.cross_entropy(logits, ids[0, 1:], reduction="none")
         losses.append(loss)
         answers.append(loss[assistant[0, 1:]])
@@ -49,5 +42,15 @@ def evaluate(model: Qwen3MoeForCausalLM, stream: Stream, rows: int) -> Evaluatio
     )
 
 
-def count_parameters(model: nn.Module) -> int:
-    return sum(p.numel() for p in model.parameters())
+def logits_and_routes(model: Qwen3MoeForCausalLM, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """ids [1, T] -> logits [T, V] and each layer's chosen experts [T, K]."""
+    chosen: list[Tensor] = []
+
+    def keep(_module: nn.Module, _inputs: object, output: tuple[Tensor, ...]) -> None:
+        chosen.append(output[2])
+
+    hooks = [layer.mlp.gate.register_forward_hook(keep) for layer in model.model.layers]
+    logits = model(input_ids=ids, use_cache=False).logits[0]
+    for hook in hooks:
+        hook.remove()
+    return logits, chosen

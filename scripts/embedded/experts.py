@@ -18,7 +18,7 @@ NAME = "permuted_grouped_mm"
 
 
 class GatherRows(torch.autograd.Function):
-    """x [N, H] -> x[order // k] [N * k, H], where `order` permutes the N * k (token, choice) pairs."""
+    """x [N, H] -> x[order // k] [N * k, H]; `order` permutes the N * k (token, choice) pairs."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor, k: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Copying finished work into the package: weights, tokenizer, curves, statistics, card, provenance."""
+"""Finished work into the package: weights, tokenizer, curve, statistics, card, provenance."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import transformers
+from embedded.report import drafter_table, target_table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CARDS = Path(__file__).resolve().parent / "cards"
@@ -58,10 +59,18 @@ def export(work: Path, out: Path, part: str, facts: dict[str, Any]) -> None:
     if folder.exists():
         shutil.rmtree(folder)
     shutil.copytree(work / part, folder)
-    for name in (f"{part}_curve.csv", f"{part}_statistics.json"):
-        if (work / name).exists():
-            shutil.copy(work / name, folder / name.removeprefix(f"{part}_"))
-    weights = sorted(folder.glob("*.safetensors"))
-    digests = {p.name: file_digest(p) for p in weights}
+    shutil.copy(work / f"{part}_curve.csv", folder / "curve.csv")
+    shutil.copy(work / f"{part}_statistics.json", folder / "statistics.json")
+    digests = {p.name: file_digest(p) for p in sorted(folder.glob("*.safetensors"))}
     write_json(folder / "provenance.json", provenance({**facts, "weights_sha256": digests}))
-    shutil.copy(CARDS / f"{part}.md", folder / "README.md")
+    (folder / "README.md").write_text(card(folder, part))
+    for path in folder.iterdir():
+        path.chmod(0o644)  # safetensors writes files only their owner can read
+
+
+def card(folder: Path, part: str) -> str:
+    """The model card: fixed text around the table of this build's statistics."""
+    statistics = json.loads((folder / "statistics.json").read_text())
+    tables = {"target": target_table, "drafter": drafter_table}
+    text = (CARDS / f"{part}.md").read_text()
+    return text.replace("{table}", tables[part](statistics))

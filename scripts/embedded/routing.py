@@ -31,7 +31,9 @@ class RouteStatistics:
 def route_statistics(routes: np.ndarray) -> RouteStatistics:
     """routes: integer [R, T, L, K], R separate texts of T consecutive tokens."""
     layers = routes.shape[2]
-    counts = np.stack([np.bincount(routes[:, :, i].ravel(), minlength=EXPERTS) for i in range(layers)])
+    counts = np.stack(
+        [np.bincount(routes[:, :, i].ravel(), minlength=EXPERTS) for i in range(layers)]
+    )
     share = counts / counts.sum(axis=1, keepdims=True)
     entropy = -(share * np.log(np.maximum(share, 1e-30))).sum(axis=1)
     return RouteStatistics(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from embedded import mix
 from embedded import tokenizer as tok
 from tokenizers import Tokenizer
 
+END = tok.SPECIAL.index(tok.END_OF_TEXT)  # the id of the token after each document
 ENCODE_BATCH = 256  # documents per call of the tokenizer
 
 
@@ -29,12 +31,19 @@ class Stream:
         return len(self.tokens)
 
     def rows(self, start: int, count: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """`count` rows of `length` + 1 tokens from position `start`, wrapping; rows overlap by one
-        token, so every token is predicted once. Returns ids int64 and assistant bool [B, L + 1]."""
-        offsets = start + length * np.arange(count)[:, None] + np.arange(length + 1)[None, :]
-        index = offsets % len(self)
+        """`count` rows of `length` + 1 tokens, each from the first document start at or after
+        position `start` + row * `length`, wrapping. Rows begin as prompts do at run time.
+        Returns ids int64 and assistant bool [B, L + 1]."""
+        nominal = (start + length * np.arange(count)) % len(self)
+        begins = self.starts[np.searchsorted(self.starts, nominal) % len(self.starts)]
+        index = (begins[:, None] + np.arange(length + 1)[None, :]) % len(self)
         ids = torch.from_numpy(self.tokens[index].astype(np.int64))
         return ids, torch.from_numpy(self.assistant[index])
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Positions at which a document begins, ascending, int64."""
+        return np.concatenate([[0], 1 + np.flatnonzero(self.tokens[:-1] == END)])
 
 
 def encode(documents: list[mix.Document], tokenizer: Tokenizer) -> list[tuple[list[int], int]]:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from embedded import experts, routing
@@ -31,9 +32,9 @@ class TargetPlan:
     weight_decay: float = 0.05
     tokens_per_step: int = 4096
     # (fraction of the budget from which it holds, sequence length)
-    lengths: tuple[tuple[float, int], ...] = ((0.0, 256), (0.5, 512), (0.8, 1024))
-    balance: float = 1e-2  # per layer, on batch counts
-    smooth: float = 2e-3  # consecutive tokens' router distributions
+    lengths: tuple[tuple[float, int], ...] = ((0.0, 512), (0.8, 1024))
+    balance: float = 2e-2  # per layer
+    reuse: float = 2e-1  # of the experts of the tokens just before
 
 
 def target_config(end_ids: list[int], pad_id: int) -> Qwen3MoeConfig:
@@ -102,21 +103,56 @@ class RouterTap:
         self.chosen.append(output[2])
 
 
-def routing_losses(tap: RouterTap, rows: int) -> tuple[Tensor, Tensor]:
-    """(balance, smoothness), each a mean over layers of a *per-layer* term; `rows` texts.
+class RoutingLosses:
+    """(balance, reuse), each a mean over layers of a *per-layer* term.
 
-    Balance: E * sum_e count share * mean probability, 1 when even. transformers' own loss pools
-    the layers before multiplying, which lets single layers collapse unseen.
-    Smoothness: 1 - cosine between the router distributions of consecutive tokens.
+    Balance: sum_e load_e^2 * mean probability_e, 1 when even; the load is in fair shares, squared
+    so that an expert chosen by nearly every token is pushed hardest, and a running mean over about
+    20 batches: all text together is balanced while one document may keep to its experts.
+    transformers' own loss pools the layers before multiplying, which lets single layers collapse
+    unseen.
+    Reuse: how far the experts chosen LAGS tokens before fall short of this token's top 8, as
+    softplus(8th highest router logit - their logit): it asks for membership, not for mass. Experts
+    above FREE_LOAD fair shares count less: reusing what everyone uses is collapse, not locality.
     """
-    balance, smooth = [], []
-    for logits, chosen in zip(tap.logits, tap.chosen, strict=True):
-        probs = logits.float().softmax(-1)  # [N, E]
-        counts = torch.bincount(chosen.flatten(), minlength=probs.shape[-1])
-        balance.append(probs.shape[-1] * (counts / chosen.numel() * probs.mean(0)).sum())
-        p = probs.unflatten(0, (rows, -1))
-        smooth.append(1 - F.cosine_similarity(p[:, 1:], p[:, :-1], dim=-1).mean())
-    return torch.stack(balance).mean(), torch.stack(smooth).mean()
+
+    FREE_LOAD = 2.0
+
+    LAGS = (1, 2, 4)
+    DECAY = 0.95
+
+    def __init__(self) -> None:
+        self._loads: list[Tensor] = []  # per layer [E], in fair shares
+
+    def __call__(self, tap: RouterTap, rows: int) -> tuple[Tensor, Tensor]:
+        """rows: how many texts the tapped forward held."""
+        pairs = list(zip(tap.logits, tap.chosen, strict=True))
+        if not self._loads:
+            self._loads = [self._load(c, x.shape[-1]) for x, c in pairs]
+        balance, reuse = [], []
+        for layer, (logits, chosen) in enumerate(pairs):
+            probs = logits.float().softmax(-1)  # [N, E]
+            now = self._load(chosen, probs.shape[-1])
+            self._loads[layer] = load = self.DECAY * self._loads[layer] + (1 - self.DECAY) * now
+            balance.append((load.square() * probs.mean(0)).sum())
+            weight = 1 / (load / self.FREE_LOAD).clamp(min=1)
+            texts = (x.unflatten(0, (rows, -1)) for x in (logits, chosen))
+            reuse.append(self._shortfall(*texts, weight))
+        return torch.stack(balance).mean(), torch.stack(reuse).mean()
+
+    @staticmethod
+    def _load(chosen: Tensor, experts: int) -> Tensor:
+        return torch.bincount(chosen.flatten(), minlength=experts) * experts / chosen.numel()
+
+    def _shortfall(self, logits: Tensor, chosen: Tensor, weight: Tensor) -> Tensor:
+        """logits [R, T, E], chosen [R, T, K] in falling order of logit, weight [E]."""
+        bar = logits.gather(-1, chosen[..., -1:])  # [R, T, 1]
+        terms = []
+        for lag in self.LAGS:
+            before = chosen[:, :-lag]
+            gap = bar[:, lag:] - logits[:, lag:].gather(-1, before)
+            terms.append((F.softplus(gap) * weight[before]).mean())
+        return torch.stack(terms).mean()
 
 
 def sequence_length(plan: TargetPlan, fraction: float) -> int:
@@ -183,6 +219,7 @@ class TargetWork:
     def __init__(self, model: Qwen3MoeForCausalLM, plan: TargetPlan) -> None:
         self.model, self.plan = model, plan
         self.tap: RouterTap | None = None  # made in the process that runs: hooks do not pickle
+        self.routing_losses = RoutingLosses()
 
     def trained(self) -> list[nn.Parameter]:
         return list(self.model.parameters())
@@ -191,9 +228,9 @@ class TargetWork:
         self.tap = self.tap or RouterTap(self.model)
         logits = self.model(input_ids=ids[:, :-1], use_cache=False).logits
         loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-        balance, smooth = routing_losses(self.tap, ids.shape[0])
-        (loss + self.plan.balance * balance + self.plan.smooth * smooth).backward()
-        return {"loss": loss.item(), "balance": balance.item(), "smooth": smooth.item()}
+        balance, reuse = self.routing_losses(self.tap, ids.shape[0])
+        (loss + self.plan.balance * balance + self.plan.reuse * reuse).backward()
+        return {"loss": loss.item(), "balance": balance.item(), "reuse": reuse.item()}
 
 
 def report(
@@ -210,15 +247,16 @@ def report(
     results = {name: evaluate(model, stream, rows=4) for name, stream in development.items()}
     row = {"step": step, "elapsed_s": round(elapsed_s), "tokens": tokens, "rate": f"{rate:.2e}"}
     row |= {name: f"{value:.4f}" for name, value in losses.items()}
-    row |= curve_values(results)
+    routes = np.concatenate([r.routes for r in results.values()])
+    statistics = routing.route_statistics(routes)
+    row |= curve_values(results, statistics)
     curve.add(row)
+    row["effective"] = " ".join(f"{v:.0f}" for v in statistics.effective)
     print(time.strftime("%H:%M:%S"), " ".join(f"{k}={v}" for k, v in row.items()), flush=True)
 
 
-def curve_values(results: dict[str, Evaluation]) -> dict[str, str]:
+def curve_values(results: dict[str, Evaluation], s: routing.RouteStatistics) -> dict[str, str]:
     """Development losses and pooled routing statistics, as CSV fields."""
-    routes = torch.cat([torch.from_numpy(r.routes) for r in results.values()]).numpy()
-    s = routing.route_statistics(routes)
     values = {f"{name}_answer_loss": f"{r.answer_loss:.4f}" for name, r in results.items()}
     values |= {f"{name}_loss": f"{r.loss:.4f}" for name, r in results.items()}
     values |= {

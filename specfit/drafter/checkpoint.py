@@ -1,7 +1,8 @@
-"""Reading and writing draft heads: `config.json` + `model.safetensors`, names in one canonical set.
+"""Reading and writing draft heads: `config.json` + `model.safetensors`, one canonical set of names.
 
-Whatever does not fit is refused with one sentence that names the tensor and both shapes: a head
-that loads and is subtly wrong only shows as a low acceptance length.
+Read are the formats of speculators, SafeAILab/EAGLE and SpecForge; written is the first. Whatever
+does not fit is refused with one sentence that names the tensor and both shapes: a head that loads
+and is subtly wrong only shows as a low acceptance length.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from specfit.core import SpecfitError
 from specfit.drafter.config_file import config_to_json, read_config
 from specfit.drafter.head import EagleHead, HeadConfig
 
-# One table per naming: (prefix in the file, canonical prefix). The first match is replaced, once.
-# Another format is another table and nothing else.
-SPECULATORS_NAMES: tuple[tuple[str, str], ...] = (("model.", ""),)
+# (prefix in the file, canonical prefix), replaced one after the other: the names of every format,
+# since none of them means something else in another.
+NAMES: tuple[tuple[str, str], ...] = (("model.", ""), ("midlayer.", "layers.0."))
 # Not needed to draft: the target's own weights, or rebuilt from the config.
 IGNORED = ("verifier_", "rotary_emb.")
 
+TARGET_EMBEDDING = "model.embed_tokens.weight"
 TargetWeights = Callable[[str], Tensor]
 
 
@@ -35,17 +37,21 @@ def load_head(
 
     target_config: the target's HF config (hidden_size, vocab_size, num_hidden_layers are read).
     target_weights: name -> tensor of the target, asked only for embeddings or an lm_head that the
-    head's file leaves out. The head keeps the dtype of its file.
+    head's file leaves out, and for the embedding, which is shared where the file's is equal. The
+    rest keeps the dtype of its file.
     """
     path = Path(path)
     fields = _read_json(path / "config.json")
-    tensors = canonical_names(_read_tensors(path / "model.safetensors"), SPECULATORS_NAMES)
+    tensors = canonical_names(_read_tensors(path / "model.safetensors"))
     rows = tensors["lm_head.weight"].shape[0] if "lm_head.weight" in tensors else None
     config = read_config(fields, target_config, rows)
     _complete(tensors, config, target_weights)
     _check_shapes(tensors, config)
     _check_vocabulary(tensors, config)
-    head = EagleHead(config)
+    if target_weights is not None:
+        _share_embedding(tensors, target_weights(TARGET_EMBEDDING))
+    with torch.device("meta"):
+        head = EagleHead(config)
     head.load_state_dict(tensors, assign=True)
     return head.requires_grad_(False).eval()
 
@@ -65,16 +71,13 @@ def save_head(path: Path, head: EagleHead, verifier: Mapping[str, Any]) -> None:
     (path / "config.json").write_text(text + "\n")
 
 
-def canonical_names(
-    tensors: Mapping[str, Tensor], names: tuple[tuple[str, str], ...]
-) -> dict[str, Tensor]:
+def canonical_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Rename file tensors to the canonical set and drop what drafting does not need."""
     renamed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        for prefix, canonical in names:
+        for prefix, canonical in NAMES:
             if name.startswith(prefix):
                 name = canonical + name.removeprefix(prefix)
-                break
         if not any(part in name for part in IGNORED):
             renamed[name] = tensor
     return renamed
@@ -91,6 +94,12 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
+        pickled = next(path.parent.glob("*.bin"), None)
+        if pickled is not None:
+            raise SpecfitError(
+                f"The draft head in {path.parent} is a pickle ({pickled.name}), which could run "
+                f"any code when it is read; convert it to {path.name} with safetensors first."
+            )
         raise SpecfitError(f"The draft head's {path} does not exist.")
     try:
         return load_file(path)
@@ -101,8 +110,10 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 def _complete(
     tensors: dict[str, Tensor], config: HeadConfig, target_weights: TargetWeights | None
 ) -> None:
-    """Fill in what a file may leave out: embeddings, lm_head, vocabulary maps."""
-    dtype = tensors["fc.weight"].dtype if "fc.weight" in tensors else torch.float32
+    """Fill in what a file may leave out: embeddings, lm_head, vocabulary maps.
+
+    The target's own tensors are taken as they are, so that they stay one copy.
+    """
     same = config.draft_vocab_size == config.vocab_size
     if "d2t" in tensors:
         tensors["d2t"] = tensors["d2t"].to(torch.int64)
@@ -114,7 +125,7 @@ def _complete(
             f"tokens but no tensor d2t to map them; expected d2t [{config.draft_vocab_size}]."
         )
     for name, source in (
-        ("embed_tokens.weight", "model.embed_tokens.weight"),
+        ("embed_tokens.weight", TARGET_EMBEDDING),
         ("lm_head.weight", "lm_head.weight"),
     ):
         if name in tensors:
@@ -123,8 +134,10 @@ def _complete(
             raise SpecfitError(f"The draft head's file lacks {name} and no target is at hand.")
         weight = target_weights(source)
         if name == "lm_head.weight" and not same:
-            weight = weight[torch.arange(config.draft_vocab_size) + tensors["d2t"]]
-        tensors[name] = weight.to(dtype)
+            ids = torch.arange(config.draft_vocab_size) + tensors["d2t"]
+            _check_range(ids, config)
+            weight = weight[ids.to(weight.device)]
+        tensors[name] = weight
 
 
 def _check_shapes(tensors: Mapping[str, Tensor], config: HeadConfig) -> None:
@@ -157,11 +170,7 @@ def _check_vocabulary(tensors: dict[str, Tensor], config: HeadConfig) -> None:
             f"The draft head's tensor d2t [{len(ids)}] is not an offset table: arange + d2t must "
             f"be strictly increasing, found a step of {int((ids[1:] - ids[:-1]).min())}."
         )
-    if int(ids[0]) < 0 or int(ids[-1]) >= config.vocab_size:
-        raise SpecfitError(
-            f"The draft head's tensor d2t [{len(ids)}] reaches target ids {int(ids[0])} to "
-            f"{int(ids[-1])}; expected ids inside the target vocabulary of {config.vocab_size}."
-        )
+    _check_range(ids, config)
     t2d = torch.zeros(config.vocab_size, dtype=torch.bool)
     t2d[ids] = True
     if "t2d" in tensors and not torch.equal(tensors["t2d"].bool(), t2d):
@@ -169,4 +178,25 @@ def _check_vocabulary(tensors: dict[str, Tensor], config: HeadConfig) -> None:
             f"The draft head's tensors d2t [{len(ids)}] and t2d [{config.vocab_size}] name "
             f"different target ids: expected t2d true exactly at arange + d2t."
         )
+    if "t2d" not in tensors and config.draft_vocab_size < config.vocab_size and ids[-1] < len(ids):
+        raise SpecfitError(
+            f"The draft head's tensor d2t [{len(ids)}] is all zero, a placeholder; expected the "
+            f"offsets of its {len(ids)} of {config.vocab_size} target ids."
+        )
     tensors["t2d"] = t2d
+
+
+def _check_range(ids: Tensor, config: HeadConfig) -> None:
+    least, most = int(ids.min()), int(ids.max())
+    if least < 0 or most >= config.vocab_size:
+        raise SpecfitError(
+            f"The draft head's tensor d2t [{len(ids)}] reaches target ids {least} to {most}; "
+            f"expected ids inside the target vocabulary of {config.vocab_size}."
+        )
+
+
+def _share_embedding(tensors: dict[str, Tensor], target: Tensor) -> None:
+    """Where the file repeats the target's embedding, the target's tensor is used: 0.6 GB less."""
+    own = tensors["embed_tokens.weight"]
+    if torch.equal(own.to(target.device, target.dtype), target):  # false where shapes differ
+        tensors["embed_tokens.weight"] = target

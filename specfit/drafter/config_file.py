@@ -1,4 +1,8 @@
-"""A speculators `config.json` to and from `HeadConfig`, refusing what the head does not do."""
+"""A draft head's `config.json` to and from `HeadConfig`, refusing what the head does not do.
+
+Three formats are read. speculators' is nested and explicit; SafeAILab's and SpecForge's are flat
+Llama configs, which are turned into the first and then read like it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ KNOWN_FLAGS = {
     "fc_norm",
     "norm_output",
     "embed_requires_grad",
+    "has_own_embed_tokens",  # the tensors say so themselves
+    "has_own_lm_head",
 }
 KNOWN_LAYER_FLAGS = {"attention_bias", "mlp_bias", "use_cache", "tie_word_embeddings"}
 # HF class defaults, for files that store only what differs from them.
@@ -35,12 +41,14 @@ def default_aux_layers(layers: int) -> tuple[int, int, int]:
 def read_config(
     fields: Mapping[str, Any], target_config: Any, lm_head_rows: int | None
 ) -> HeadConfig:
-    """JSON fields of a speculators head -> HeadConfig, checked against the target's config."""
+    """JSON fields of a head -> HeadConfig, checked against the target's config."""
+    if "speculators_model_type" not in fields and "hidden_size" in fields:
+        fields = flat_as_nested(fields, target_config.vocab_size, lm_head_rows)
     layer = fields.get("transformer_layer_config")
     if fields.get("speculators_model_type") != "eagle3" or not isinstance(layer, Mapping):
         raise SpecfitError(
-            "The draft head's config.json is not a speculators EAGLE-3 config: expected "
-            "speculators_model_type 'eagle3' and a transformer_layer_config."
+            "The draft head's config.json is no EAGLE-3 config: expected speculators_model_type "
+            "'eagle3' and a transformer_layer_config, or a flat Llama config with draft_vocab_size."
         )
     _refuse_unknown_flags(fields, KNOWN_FLAGS)
     _refuse_unknown_flags(layer, KNOWN_LAYER_FLAGS)
@@ -80,6 +88,41 @@ def read_config(
     )
 
 
+def flat_as_nested(
+    fields: Mapping[str, Any], vocabulary: int, lm_head_rows: int | None
+) -> dict[str, Any]:
+    """A flat config (SafeAILab, SpecForge, SGLang) in the terms of the nested one.
+
+    Flat files count aux layers by their output, which is the next layer's input; they mean no
+    norm before the residual; `truncated_vocab_size` is one publisher's word for the draft rows.
+    """
+    if "eagle_aux_hidden_state_layer_ids" in fields:
+        raise SpecfitError(
+            "The draft head's flat config names eagle_aux_hidden_state_layer_ids at its top level, "
+            "where formats differ by one layer; expected them inside eagle_config."
+        )
+    eagle = fields.get("eagle_config") or {}
+    _refuse_unknown_flags(eagle, {"use_aux_hidden_state", *KNOWN_FLAGS})
+    if eagle.get("use_aux_hidden_state") is False:
+        raise SpecfitError(
+            "The draft head sets use_aux_hidden_state=false, as EAGLE-1 and 2 do; expected an "
+            "EAGLE-3 head, which reads three layers of the target."
+        )
+    outputs = eagle.get("eagle_aux_hidden_state_layer_ids")
+    rows = fields.get("draft_vocab_size") or fields.get("truncated_vocab_size") or lm_head_rows
+    flags = {name: fields[name] for name in KNOWN_FLAGS if name in fields}
+    layer = {name: fields[name] for name in fields if name not in KNOWN_FLAGS | {"eagle_config"}}
+    return {
+        "speculators_model_type": "eagle3",
+        "norm_before_residual": False,
+        **flags,
+        "draft_vocab_size": rows or vocabulary,
+        "target_hidden_size": fields.get("target_hidden_size"),
+        "eagle_aux_hidden_state_layer_ids": outputs and [index + 1 for index in outputs],
+        "transformer_layer_config": layer,
+    }
+
+
 def _refuse_unknown_flags(fields: Mapping[str, Any], known: set[str]) -> None:
     for name, value in fields.items():
         if value is True and name not in known and name != "use_sliding_window":
@@ -93,9 +136,7 @@ def _check_against_target(
     fields: Mapping[str, Any], layer: Mapping[str, Any], target_config: Any
 ) -> None:
     if layer.get("num_hidden_layers", 1) != 1:
-        raise SpecfitError(
-            f"The draft head has {layer['num_hidden_layers']} layers; expected 1."
-        )
+        raise SpecfitError(f"The draft head has {layer['num_hidden_layers']} layers; expected 1.")
     if layer.get("hidden_act", "silu") != "silu":
         raise SpecfitError(f"The draft head's hidden_act is {layer['hidden_act']!r}, not 'silu'.")
     for name in ("hidden_size", "intermediate_size", "num_attention_heads"):
@@ -151,13 +192,16 @@ def _rope_theta(layer: Mapping[str, Any]) -> float:
 
 
 def _sliding_window(layer: Mapping[str, Any]) -> int | None:
+    if layer.get("use_sliding_window") and "layer_types" not in layer:
+        raise SpecfitError(
+            "The draft head sets use_sliding_window=true and does not say for which layer; "
+            "expected layer_types."
+        )
     kinds = layer.get("layer_types") or ["full_attention"]
     return layer.get("sliding_window") if kinds[0] == "sliding_attention" else None
 
 
-def config_to_json(
-    config: HeadConfig, dtype: str, verifier: Mapping[str, Any]
-) -> dict[str, Any]:
+def config_to_json(config: HeadConfig, dtype: str, verifier: Mapping[str, Any]) -> dict[str, Any]:
     """HeadConfig -> the fields of a speculators `config.json`. Default aux ids are written null."""
     layer: dict[str, Any] = {
         "model_type": config.layer_type,

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from specfit.core import PROBABILITY_ONE, ROOT, DraftTree, IntArray
+from specfit.core import ROOT, DraftTree, IntArray
 from specfit.drafter.cache import HeadCache
+from specfit.drafter.expansion import Expansion, FloatArray, best_children
 from specfit.drafter.head import EagleHead
 from specfit.protocols import Features
 
@@ -38,8 +39,8 @@ class EagleDrafter:
         self._cache.crop(self._stable)
         self._drafted: list[int] = []  # nodes with a cache entry, in order of the entries
         self._after: dict[int, torch.Tensor] = {}  # node -> feature for its children [H]
-        self._log_probs: dict[int, torch.Tensor] = {}  # node -> its children's, [DV]
-        self._scores: list[float] = []  # cumulative log-probability of every pool node
+        self._children: dict[int, tuple[IntArray, FloatArray]] = {}  # node -> ids, log-probs [k]
+        self._expansion = Expansion(self._top_k)
 
     @property
     def length(self) -> int:
@@ -64,25 +65,12 @@ class EagleDrafter:
 
     @torch.inference_mode()
     def grow(self, tree: DraftTree) -> DraftTree:
-        assert len(tree) == len(self._scores), "a pool is grown by the drafter that began it"
-        beam = [ROOT] if len(tree) == 0 else self._beam(tree)
+        beam = self._expansion.beam(tree)
         if len(tree):
             self._run(tree, beam)
-        children = [self._children(node) for node in beam]
-        self._scores += [score for _, scores in children for score in scores]
-        parents = np.repeat(beam, [len(ids) for ids, _ in children])
-        tokens = np.concatenate([ids for ids, _ in children])
-        probs = quantise(np.exp(self._scores[len(tree) :]))
-        if len(tree):  # two roundings must not let a child exceed its parent
-            probs = np.minimum(probs, tree.path_probs[parents])
-        return tree.grown(tokens, parents, probs)
-
-    def _beam(self, tree: DraftTree) -> list[int]:
-        """Best top_k nodes of the newest level, ties to the lower index; in level order."""
-        newest = np.flatnonzero(tree.depths == tree.levels)
-        scores = np.asarray(self._scores)[newest]
-        best = np.argsort(-scores, kind="stable")[: self._top_k]
-        return sorted(newest[best].tolist())
+        tokens = np.stack([self._children[node][0] for node in beam])
+        log_probs = np.stack([self._children[node][1] for node in beam])
+        return self._expansion.grown(tree, beam, tokens, log_probs)
 
     def _run(self, tree: DraftTree, beam: list[int]) -> None:
         """One head pass over the beam: each attends to stable rows, its ancestors and itself."""
@@ -98,21 +86,7 @@ class EagleDrafter:
         self._remember(beam, after, logits)
 
     def _remember(self, nodes: list[int], after: torch.Tensor, logits: torch.Tensor) -> None:
-        log_probs = torch.log_softmax(logits.float(), dim=-1)
+        draft_ids, log_probs = best_children(logits, self._top_k)
+        ids = self._head.target_ids(draft_ids).cpu().numpy()
         for row, node in enumerate(nodes):
-            self._after[node], self._log_probs[node] = after[row], log_probs[row]
-
-    def _children(self, node: int) -> tuple[IntArray, list[float]]:
-        """(target token ids [top_k], cumulative log-probabilities), best first."""
-        log_probs = self._log_probs[node]
-        # topk promises no order among ties, a stable sort of the few best does
-        best = torch.sort(log_probs, descending=True, stable=True).indices[: self._top_k]
-        above = 0.0 if node == ROOT else self._scores[node]
-        scores = [above + float(log_probs[draft_id]) for draft_id in best]
-        ids: IntArray = self._head.target_ids(best).cpu().numpy()
-        return ids, scores
-
-
-def quantise(probabilities: np.ndarray) -> IntArray:
-    """Probabilities to integers in units of 2**-20, once, before any selector sees them."""
-    return np.rint(np.asarray(probabilities) * PROBABILITY_ONE).astype(np.int64)
+            self._after[node], self._children[node] = after[row], (ids[row], log_probs[row])

@@ -151,7 +151,7 @@ class HeadLayer(nn.Module):
         self.mlp = MLP(config)
 
     def enter(self, embeddings: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Two [..., T, H] -> attention input [..., T, 2H] (embedding first), residual [..., T, H]."""
+        """Two [..., T, H] -> attention input [..., T, 2H], embedding first, and residual."""
         normed = self.hidden_norm(features)
         z = torch.cat((self.input_layernorm(embeddings), normed), dim=-1)
         return z, normed if self.norm_before_residual else features

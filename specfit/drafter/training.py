@@ -18,7 +18,8 @@ class TttBatch:
     """Texts and what one target pass says about them. Index = position in the text.
 
     tokens int64 [B, L]; aux [B, L, 3H] (low|mid|high); target_logits [B, L, V], at position t of
-    the token after t; scored bool [B, L]: this token, when predicted, counts in the loss.
+    the token after t; scored [B, L], bool or weights: how much this token, when predicted, counts
+    in the loss.
     """
 
     tokens: Tensor
@@ -29,10 +30,10 @@ class TttBatch:
 
 @dataclass(frozen=True)
 class TttResult:
-    """One entry per step. losses: mean soft cross-entropy over counted rows, in nats.
+    """One entry per step. losses: weighted mean of the soft cross-entropy, in nats.
 
-    agreed of counted rows: head and target put the same token first (a target choice outside the
-    draft vocabulary is a disagreement here, though it carries no loss).
+    agreed, of counted rows (weight above 0): head and target put the same token first. A target
+    choice outside the draft vocabulary is a disagreement here, though it carries no loss.
     """
 
     losses: list[Tensor]
@@ -52,11 +53,11 @@ def ttt_losses(head: EagleHead, batch: TttBatch, steps: int) -> TttResult:
         reachable = targets.reachable[:, 1 + step : -1]
         rows = logits[:, : probs.shape[1]]
         entropy = -(probs * rows.log_softmax(-1)).sum(-1)
-        weight = (scored & reachable).to(entropy.dtype)
-        losses.append((entropy * weight).sum() / weight.sum().clamp(min=1))
+        weight = scored.to(entropy.dtype) * reachable
+        losses.append((entropy * weight).sum() / weight.sum().clamp(min=1e-6))
         same = rows.detach().argmax(-1) == targets.best[:, 1 + step : -1]
-        agreed.append(int((same & scored & reachable).sum()))
-        counted.append(int(scored.sum()))
+        agreed.append(int((same & reachable & (scored > 0)).sum()))
+        counted.append(int((scored > 0).sum()))
     return TttResult(losses, agreed, counted)
 
 

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from specfit.core import SpecfitError
+from specfit.hardware.memory import DeviceNeeds
 from specfit.hardware.profile import Billing, Profile
 
 
-@dataclass(frozen=True)
-class BilledModel:
-    """Device bytes of one model in bfloat16, apart from its expert slots."""
-
-    layers: int
-    expert_bytes: int
-    dense_bytes: int  # attention, embedding, output head, routers
-    drafter_bytes: int
-    kv_bytes_per_token: int
-    workspace_bytes: int
-
-    def device_bytes(self, slots: int, staging_blocks: int, context: int) -> int:
-        """Slots and staging, dense weights, draft head, KV of `context` tokens, workspace."""
-        experts = (slots * self.layers + staging_blocks) * self.expert_bytes
-        fixed = self.dense_bytes + self.drafter_bytes + self.workspace_bytes
-        return experts + fixed + context * self.kv_bytes_per_token
-
-
-def _qwen3_30b_a3b() -> BilledModel:
+def _qwen3_30b_a3b() -> DeviceNeeds:
     layers, hidden, heads, kv_heads, head_dim, experts, vocabulary = (
         48,
         2048,
@@ -38,8 +19,9 @@ def _qwen3_30b_a3b() -> BilledModel:
     )
     attention = 2 * hidden * heads * head_dim + 2 * hidden * kv_heads * head_dim
     dense = layers * (attention + experts * hidden) + 2 * vocabulary * hidden
-    return BilledModel(
+    return DeviceNeeds(
         layers=layers,
+        experts=experts,
         expert_bytes=2 * 3 * hidden * 768,
         dense_bytes=2 * dense,
         drafter_bytes=2 * 522_152_832,  # the RedHatAI head, its own embedding included

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter_ns
-from typing import Literal
+from typing import Any, Literal
 
 from specfit.core import ForwardTrace, SpecfitError
 from specfit.hardware import timeline
@@ -19,15 +19,20 @@ class WallClock:
 
     kind: str = "wall"
 
-    def __init__(self, synchronise: Callable[[], None], expert_bytes: int) -> None:
-        self._synchronise = synchronise
+    def __init__(
+        self,
+        synchronise: Callable[[], None],
+        expert_bytes: int,
+        timer: Callable[[], int] = perf_counter_ns,
+    ) -> None:
+        self._synchronise, self._timer = synchronise, timer
         self._expert_bytes = expert_bytes  # the run's own
         self._border = 0
         self._is_off = False
 
     def _now(self) -> int:
         self._synchronise()
-        return perf_counter_ns()
+        return self._timer()
 
     def start(self) -> None:
         assert not self._is_off, "the clock stands still"
@@ -124,10 +129,9 @@ class ModelledClock:
         per_row_ms = self.profile.prefill_token_ms if trace.is_prefill else self.profile.node_ms
         return round((self._fixed_ms + per_row_ms * trace.billed_rows) * 1e6 / self.billing.layers)
 
-    def bill_forward(self, trace: ForwardTrace) -> int:
-        """Bill a verify or a prefill chunk; returns the time its compute lane waited for copies."""
-        assert len(trace.hits) == self.billing.own_layers, "the trace is of another model"
-        total_ns, wait_ns = timeline.forward_ns(
+    def _terms(self, trace: ForwardTrace) -> tuple[Any, ...]:
+        """Arguments of the timeline's functions."""
+        return (
             trace.hits,
             trace.misses,
             trace.wait_for,
@@ -138,8 +142,28 @@ class ModelledClock:
             self.profile.copies_in_flight,
             self.billing.layer_scale,
         )
+
+    def spans(self, trace: ForwardTrace) -> list[timeline.LayerSpans]:
+        """What `bill_forward` bills, copy by copy and expert by expert; bills nothing."""
+        return timeline.forward_spans(*self._terms(trace))
+
+    def bill_forward(self, trace: ForwardTrace) -> int:
+        """Bill a verify or a prefill chunk; returns the time its compute lane waited for copies."""
+        assert len(trace.hits) == self.billing.own_layers, "the trace is of another model"
+        if not self.profile.overlap:
+            return self._bill_serially(trace)
+        total_ns, wait_ns = timeline.forward_ns(*self._terms(trace))
         self._bill(int(total_ns))
         return int(wait_ns)
+
+    def _bill_serially(self, trace: ForwardTrace) -> int:
+        """One lane copies and computes: a miss waits for its own copy, and nothing hides it."""
+        misses = int(trace.misses.sum())
+        wait_ns = misses * (self._copy_ns + self._latency_ns)
+        run_ns = int(trace.demand.sum()) * self._expert_ns
+        base_ns = len(trace.hits) * self._base_ns(trace)
+        self._bill((base_ns + run_ns + wait_ns) * self.billing.layer_scale)
+        return wait_ns * self.billing.layer_scale
 
     def billed_bytes(self, trace: ForwardTrace) -> int:
         return self.billing.billed_bytes(trace)

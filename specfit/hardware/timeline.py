@@ -9,6 +9,8 @@ base once per layer) is rounded by the caller; here all is int64.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -116,3 +118,46 @@ def forward_ns(
         total += base_ns + layer_total
         idle += layer_idle
     return total * layer_scale, idle * layer_scale
+
+
+class LayerSpans(NamedTuple):
+    """When what happened in one billed layer; (start, end) in nanoseconds from the forward's start.
+
+    A copy's span is its bytes on the link, without the latency before them. Experts run in compute
+    order: the hits, then the misses.
+    """
+
+    own_layer: int
+    begin: int
+    routes_known: int
+    end: int
+    copies: list[tuple[int, int]]
+    runs: list[tuple[int, int]]
+
+
+def forward_spans(
+    hits: IntArray,
+    misses: IntArray,
+    wait_for: IntArray,
+    base_ns: int,
+    copy_ns: int,
+    latency_ns: int,
+    expert_ns: int,
+    in_flight: int,
+    layer_scale: int,
+) -> list[LayerSpans]:
+    """`forward_ns` item by item: `hits.size * layer_scale` layers, the last one's end its total."""
+    copy_end, run_end = np.empty((2, max(wait_for.shape[1], 1)), np.int64)
+    spans: list[LayerSpans] = []
+    begin = 0
+    for layer, (n_hits, n_misses) in enumerate(zip(hits.tolist(), misses.tolist(), strict=True)):
+        costs = copy_ns, latency_ns, expert_ns, in_flight
+        total, _ = _layer(n_hits, n_misses, wait_for[layer], *costs, copy_end, run_end)
+        run_ends = [(i + 1) * expert_ns for i in range(n_hits)] + run_end[:n_misses].tolist()
+        for _ in range(layer_scale):
+            known = begin + base_ns
+            copies = [(known + e - copy_ns, known + e) for e in copy_end[:n_misses].tolist()]
+            runs = [(known + e - expert_ns, known + e) for e in run_ends]
+            spans.append(LayerSpans(layer, begin, known, known + total, copies, runs))
+            begin = known + total
+    return spans

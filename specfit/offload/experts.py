@@ -1,45 +1,43 @@
 """Runs the routed experts of one layer from device memory, moving the missing ones in.
 
-The cache decides (policy), the copy engine moves (mechanism), this file walks the plan. Arithmetic
-never depends on residency: each expert writes its rows' outputs to their (row, k) places, and these
-are summed in the router's order at the end of the layer.
+The cache decides (policy), the copy engine moves (mechanism), this file walks the plan. Copies
+are started before anything else, hits compute while they travel, each miss when it has arrived.
+The host waits for the device once a layer, to read the routes; everything else is enqueued.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
 from specfit.core import ForwardTrace, IntArray
+from specfit.offload.arithmetic import Arithmetic, LayerWork, Uploads, sort_by_item
 from specfit.offload.cache import ExpertCache, LayerPlan, collect_trace
+from specfit.offload.policy import NONE
 from specfit.offload.store import ExpertStore
-from specfit.offload.transfer import CopyEngine
-
-Activation = Callable[[torch.Tensor], torch.Tensor]
+from specfit.offload.transfer import CopyEngine, Mark
 
 
-class RoutedRows:
-    """The rows of one layer's input grouped by expert. Flat place p is row p // k, choice p % k."""
+class StandInRoutes(Protocol):
+    """Says what a layer routes to in place of a router that has not been trained.
 
-    def __init__(self, topk: IntArray) -> None:
-        flat = topk.reshape(-1)
-        places = np.argsort(flat, kind="stable")
-        experts, starts = np.unique(flat[places], return_index=True)
-        pieces = np.split(places, starts[1:])
-        self._places = dict(zip(experts.tolist(), map(torch.from_numpy, pieces), strict=True))
-        self._k = topk.shape[1]
+    It keeps a state for every column of the target's KV cache.
+    """
 
-    def of(self, expert: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """(rows, flat places) that `expert` serves, in ascending row order."""
-        places = self._places[expert]
-        return places // self._k, places
+    def begin_forward(self, start: int, tokens: IntArray, mask: torch.Tensor | None) -> None:
+        """Rows `tokens` [T] from column `start` on; mask [1, 1, T, columns], True = attend."""
+        ...
 
-    @property
-    def experts(self) -> list[int]:
-        return list(self._places)
+    def keep(self, length: int, rows: Sequence[int]) -> None:
+        """Of the columns from `length` on, keep these offsets, side by side."""
+        ...
+
+    def routes(self, layer: int) -> IntArray:
+        """[T, k] of the forward that is going on."""
+        ...
 
 
 class ExpertEngine:
@@ -50,28 +48,32 @@ class ExpertEngine:
         store: ExpertStore,
         cache: ExpertCache,
         copies: CopyEngine,
-        activation: Activation,
+        arithmetic: Arithmetic,
         device: torch.device,
     ) -> None:
         assert cache.staging_blocks > copies.in_flight, "staging: copies in flight and one more"
         self.store, self.cache, self.copies = store, cache, copies
-        self._activation = activation
+        self.arithmetic = arithmetic
+        self.stand_in: StandInRoutes | None = None
         block = store.block_bytes // store.dtype.itemsize
         self._slots = [
             torch.empty(cache.n_slots, block, dtype=store.dtype, device=device)
             for _ in range(store.layers)
         ]
         self._staging = torch.empty(cache.staging_blocks, block, dtype=store.dtype, device=device)
-        self._on_clock = True
+        self._upload = Uploads(device)
+        self._on_clock = self._whole = True
         self._plans: list[LayerPlan] = []
         self.routes: list[IntArray] = []
 
     # -- one forward ---------------------------------------------------------------------------
 
-    def begin_forward(self, on_clock: bool) -> None:
-        """Off-clock forwards change no residency and no counter."""
-        self._on_clock = on_clock
+    def begin_forward(self, on_clock: bool, whole: bool = False) -> None:
+        """Off-clock forwards change no residency and no counter; they give routes, and what the
+        last layer's experts would add only if `whole`."""
+        self._on_clock, self._whole = on_clock, whole
         self._plans, self.routes = [], []
+        self.copies.drain()
         if on_clock:
             self.cache.begin_forward()
             self.copies.wait_ns = 0
@@ -81,84 +83,97 @@ class ExpertEngine:
     ) -> torch.Tensor:
         """hidden [T, H], topk [T, k] expert ids, weights [T, k] -> [T, H]."""
         ids = topk.cpu().numpy()  # the layer's one host-device synchronisation
+        if self.stand_in is not None:
+            ids = self.stand_in.routes(layer)
+            assert ids.shape == topk.shape, "the stand-in was told of this forward"
         self.routes.append(ids)
-        walk = self._run_planned if self._on_clock else self._run_in_place
-        outputs = walk(layer, hidden, RoutedRows(ids))
-        return sum_in_router_order(outputs, weights)
+        if self._on_clock:
+            plan = self.cache.plan(layer, ids)
+            self._plans.append(plan)
+        elif layer == self.store.layers - 1 and not self._whole:
+            return torch.zeros_like(hidden)  # only routes are wanted, and nothing routes after it
+        else:
+            plan = self._plan_in_place(layer, ids)
+        return self._walk(layer, plan, hidden, ids, weights)
 
     def end_forward(self, billed_rows: int, is_prefill: bool) -> ForwardTrace:
         self.copies.drain()
         self.cache.check()
         return collect_trace(self._plans, billed_rows, is_prefill, self.copies.wait_ns)
 
-    # -- on the clock: hits first, misses as they arrive ------------------------------------------
+    # -- the walk: hits first, misses as they arrive ----------------------------------------------
 
-    def _run_planned(self, layer: int, hidden: torch.Tensor, rows: RoutedRows) -> torch.Tensor:
-        plan = self.cache.plan(layer, self.routes[-1])
-        self._plans.append(plan)
-        outputs = self._empty_outputs(hidden)
-        issued = 0
-        for ran, expert in enumerate(plan.order.tolist()):
-            issued = self._issue(layer, plan, issued, ran)
+    def _walk(
+        self,
+        layer: int,
+        plan: LayerPlan,
+        hidden: torch.Tensor,
+        ids: IntArray,
+        weights: torch.Tensor,
+    ) -> torch.Tensor:
+        self.copies.begin_layer()
+        marks: dict[int, Mark | None] = {}
+        waited_for = set(plan.wait_for.tolist()) - {NONE}
+        issued = self._issue(layer, plan, 0, 0, marks)
+        work = self._work(plan, hidden, ids)
+        ran = 0
+        while ran < len(plan.order):
+            last = max(plan.n_hits, ran + 1)
             if ran >= plan.n_hits:
                 self.copies.wait_oldest()
-            block = self._block(layer, plan, ran)
-            self._apply(block, hidden, *rows.of(expert), outputs)
+            self.arithmetic.run(self._storage(layer, plan, ran), ran, last, work)
+            if not waited_for.isdisjoint(range(ran, last)):
+                marks |= dict.fromkeys(range(ran, last), self.copies.mark())
+            ran = last
+            issued = self._issue(layer, plan, issued, ran, marks)
         assert issued == len(plan.misses), "every miss is one transfer"
-        return outputs
+        return self.arithmetic.finish(work, weights)
 
-    def _issue(self, layer: int, plan: LayerPlan, issued: int, ran: int) -> int:
+    def _issue(
+        self, layer: int, plan: LayerPlan, issued: int, ran: int, marks: dict[int, Mark | None]
+    ) -> int:
         """Start the copies that may go, in load order; returns how many have been started."""
         while issued < len(plan.misses) and self.copies.has_room():
-            if plan.wait_for[issued] >= ran:  # its slot still holds an expert that has to run
+            before, item = int(plan.wait_for[issued]), plan.n_hits + issued
+            if before >= ran:  # its block still holds an expert that has to run
                 break
-            source = self.store.block(layer, int(plan.misses[issued]))
-            self.copies.submit(source, self._block(layer, plan, plan.n_hits + issued))
+            expert = int(plan.misses[issued])
+            destination = self._storage(layer, plan, item)[self._block(plan, item)]
+            locked = self.store.is_locked(layer, expert)
+            source = self.store.block(layer, expert)
+            self.copies.submit(source, destination, marks.get(before), locked)
             issued += 1
         return issued
 
-    def _block(self, layer: int, plan: LayerPlan, item: int) -> torch.Tensor:
+    def _work(self, plan: LayerPlan, hidden: torch.Tensor, ids: IntArray) -> LayerWork:
+        places, starts = sort_by_item(ids, plan.order)
+        blocks = [self._block(plan, item) for item in range(len(plan.order))]
+        table = self._upload(np.concatenate([places, starts, blocks]))
+        outputs = hidden.new_empty(ids.size, hidden.shape[1])
+        inner = self.store.intermediate
+        return LayerWork(hidden, outputs, ids.shape[1], inner, starts, blocks, table)
+
+    def _storage(self, layer: int, plan: LayerPlan, item: int) -> torch.Tensor:
+        """Where the block of an item lies. Hits have slots, so a batch of them shares one."""
+        return self._slots[layer] if plan.slots[item] != NONE else self._staging
+
+    def _block(self, plan: LayerPlan, item: int) -> int:
         slot = int(plan.slots[item])
-        if slot >= 0:
-            return self._slots[layer][slot]
-        return self._staging[item % len(self._staging)]
+        return slot if slot != NONE else item % len(self._staging)
 
-    # -- off the clock: residents in place, the rest through staging -------------------------------
-
-    def _run_in_place(self, layer: int, hidden: torch.Tensor, rows: RoutedRows) -> torch.Tensor:
-        outputs = self._empty_outputs(hidden)
-        if layer == self.store.layers - 1:
-            return outputs.zero_()  # only routes are wanted, and nothing routes after this layer
-        for expert in rows.experts:
-            slot = self.cache.slot_of(layer, expert)
-            if slot >= 0:
-                block = self._slots[layer][slot]
-            else:
-                block = self._staging[0]
-                self.copies.submit(self.store.block(layer, expert), block)
-                self.copies.wait_oldest()
-            self._apply(block, hidden, *rows.of(expert), outputs)
-        return outputs
-
-    # -- arithmetic ------------------------------------------------------------------------------
-
-    def _empty_outputs(self, hidden: torch.Tensor) -> torch.Tensor:
-        top_k = self.routes[-1].shape[1]
-        return hidden.new_empty(hidden.shape[0], top_k, hidden.shape[1])
-
-    def _apply(
-        self,
-        block: torch.Tensor,
-        hidden: torch.Tensor,
-        rows: torch.Tensor,
-        places: torch.Tensor,
-        outputs: torch.Tensor,
-    ) -> None:
-        width, inner = self.store.hidden, self.store.intermediate
-        gate_up = block[: 2 * inner * width].view(2 * inner, width)
-        down = block[2 * inner * width :].view(width, inner)
-        gate, up = F.linear(hidden[rows], gate_up).chunk(2, dim=-1)
-        outputs.view(-1, width)[places] = F.linear(self._activation(gate) * up, down)
+    def _plan_in_place(self, layer: int, ids: IntArray) -> LayerPlan:
+        """Off the clock: residents where they are, the rest through staging; nothing changes."""
+        experts = np.unique(ids).astype(np.int64)
+        slot_of = np.array([self.cache.slot_of(layer, expert) for expert in experts.tolist()])
+        resident = slot_of != NONE
+        order = np.concatenate([experts[resident], experts[~resident]])
+        n_hits, n_misses = int(resident.sum()), int((~resident).sum())
+        nowhere = np.full(n_misses, NONE)
+        slots = np.concatenate([slot_of[resident], nowhere])
+        items = np.arange(n_hits, n_hits + n_misses) - len(self._staging)
+        # Only a miss has used a staging block, so a hit is nothing to wait for.
+        wait_for = np.where(items >= n_hits, items, NONE)
+        return LayerPlan(n_hits, order, slots, nowhere, wait_for)
 
     # -- residency put back, for probes and resumed runs -------------------------------------------
 
@@ -169,11 +184,3 @@ class ExpertEngine:
         """Put back ids and recency, and copy in the weights the slots now lack."""
         for layer, slot, expert in self.cache.load_state(residency).tolist():
             self._slots[layer][slot].copy_(self.store.block(layer, expert))
-
-
-def sum_in_router_order(outputs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """outputs [T, k, H] weighted by [T, k] and added for k = 0, 1, ...: one order, always."""
-    total = outputs[:, 0] * weights[:, 0, None]
-    for choice in range(1, outputs.shape[1]):
-        total = torch.addcmul(total, outputs[:, choice], weights[:, choice, None])
-    return total

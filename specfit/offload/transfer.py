@@ -1,57 +1,120 @@
 """Copy engines: move one expert block from the host store to device memory.
 
-An engine keeps at most `in_flight` copies going (app. B: two); they arrive in the order they were
-submitted. On the CPU "device" memory is host memory too and a copy is done when it is submitted, so the
-time spent copying is exactly the time waited; a CUDA engine overlaps behind the same interface.
+An engine keeps at most `in_flight` copies going (app. B: two) and hands them over in the order
+they were submitted. On the CPU "device" memory is host memory too and a copy is done when it is
+submitted, so the time spent copying is exactly the time waited; `streams.py` overlaps behind the
+same interface.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
+
+Mark = Any
+"""A point of the compute lane that a later copy can be told to wait for."""
+
+
+@dataclass
+class LinkUse:
+    """What the link did since it was last asked: bytes moved, nanoseconds with a copy on it."""
+
+    moved_bytes: int = 0
+    busy_ns: int = 0
+
+    @property
+    def gbps(self) -> float | None:
+        """1e9 bytes per second reached while busy; None before the first copy."""
+        return self.moved_bytes / self.busy_ns if self.busy_ns else None
 
 
 class CopyEngine(Protocol):
     in_flight: int
     wait_ns: int  # time the compute side has waited for copies since the last reset
+    link: LinkUse  # complete after `drain`
+
+    def begin_layer(self) -> None:
+        """Copies submitted from here on start no earlier than the compute lane gets here."""
+        ...
 
     def has_room(self) -> bool:
-        """False while `in_flight` copies are going."""
+        """False while `in_flight` copies have been submitted and not been waited for."""
         ...
 
-    def submit(self, source: torch.Tensor, destination: torch.Tensor) -> None: ...
+    def submit(
+        self,
+        source: torch.Tensor,
+        destination: torch.Tensor,
+        after: Mark | None = None,
+        locked: bool = True,
+    ) -> None:
+        """Copy when `after` has passed; `locked` says that `source` is page-locked."""
+        ...
 
     def wait_oldest(self) -> None:
-        """Return when the oldest copy in flight has arrived."""
+        """What is computed from here on sees the oldest copy in flight arrived."""
         ...
 
-    def drain(self) -> None: ...
+    def mark(self) -> Mark | None:
+        """What has been handed to the compute lane so far; None where it has run already."""
+        ...
+
+    def drain(self) -> None:
+        """Return when nothing is in flight and `wait_ns` and `link` are complete."""
+        ...
 
 
 class CpuCopyEngine:
-    """Synchronous copies with the bookkeeping of an asynchronous engine."""
+    """Synchronous copies with the bookkeeping of an asynchronous engine.
 
-    def __init__(self, in_flight: int = 2) -> None:
+    `link_gbps_cap` makes each copy take at least its bytes over the cap.
+    """
+
+    def __init__(self, in_flight: int = 2, link_gbps_cap: float | None = None) -> None:
         assert in_flight >= 1
         self.in_flight = in_flight
         self.wait_ns = 0
+        self.link = LinkUse()
+        self.timer: Callable[[], int] = time.perf_counter_ns
+        self._cap = link_gbps_cap
         self._going: deque[torch.Tensor] = deque()
+
+    def begin_layer(self) -> None:
+        """What was computed has been computed."""
 
     def has_room(self) -> bool:
         return len(self._going) < self.in_flight
 
-    def submit(self, source: torch.Tensor, destination: torch.Tensor) -> None:
+    def submit(
+        self,
+        source: torch.Tensor,
+        destination: torch.Tensor,
+        after: Mark | None = None,
+        locked: bool = True,
+    ) -> None:
         assert self.has_room(), "more copies in flight than allowed"
-        begin = time.perf_counter_ns()
+        begin = self.timer()
         destination.copy_(source)
-        self.wait_ns += time.perf_counter_ns() - begin
+        moved = source.numel() * source.itemsize
+        if self._cap is not None:
+            while self.timer() - begin < moved / self._cap:
+                pass
+        took = self.timer() - begin
+        self.wait_ns += took
+        self.link.moved_bytes += moved
+        self.link.busy_ns += took
         self._going.append(destination)
 
     def wait_oldest(self) -> None:
         self._going.popleft()
+
+    def mark(self) -> None:
+        return None
 
     def drain(self) -> None:
         self._going.clear()

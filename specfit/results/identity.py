@@ -19,16 +19,23 @@ INERT: frozenset[str] = frozenset(
         "results_dir",
         "force",
         "trace",
+        "record",
         "recording",
         "logger",
         "hydra",
         "device",
         "gpu.clock",
         "gpu.notes",
+        "gpu.gpu_names",
         "model.calibration_dataset",
         "gpu.advice",
+        "gpu.profile",
         "model.path",
+        "model.repository",
+        "model.revision",
         "drafter.path",
+        "drafter.repository",
+        "drafter.revision",
         "dataset.path",
         "calibration.path",
         "calibration.dataset_path",
@@ -37,7 +44,16 @@ INERT: frozenset[str] = frozenset(
 
 # A key that came after the first runs -> the value at which old rows stay true; at that value it
 # is left out of the hash, so that no old id changes.
-NEUTRAL: dict[str, Any] = {}
+NEUTRAL: dict[str, Any] = {
+    "gpu.kernel": "auto",
+    "gpu.overlap": True,
+    "gpu.link_gbps_cap": None,
+    "model.source": "checkpoint",
+    "model.tokenizer": None,
+    "model.shape": {},
+    "drafter.hits": [],
+    "drafter.force": False,
+}
 
 Identity = dict[str, Any]
 

@@ -31,6 +31,7 @@ class RequestFlags:
     routing: str | None = None
     drafter_forced: bool | None = None
     link_gbps_cap: float | None = None
+    locked_share: float | None = None
 
 
 @dataclass(frozen=True)

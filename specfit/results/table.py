@@ -114,14 +114,24 @@ def _marks(run: RunRows) -> list[Line]:
     lines = []
     if bool(run.requests["fits"].eq(False).any()):  # null is neither
         lines.append(Line("mark", "this setting would not fit the profile's memory"))
-    if bool(run.requests["drafter_forced"].eq(True).any()):
-        lines.append(Line("mark", "a head that does not fit the target was forced"))
+    if _is_forced(run):
+        lines.append(
+            Line("mark", "committed ids are a script's (drafter.force): equal ids say nothing")
+        )
     cap = run.requests["link_gbps_cap"].dropna()
     if len(cap):
         lines.append(Line("mark", f"link capped at {number(float(cap.iloc[0]))} GB/s"))
+    locked = run.requests["locked_share"].dropna()
+    if len(locked) and locked.min() < 1:
+        share = number(100 * float(locked.min()))
+        lines.append(Line("mark", f"{share} % of the experts page-locked, the rest copied slower"))
     if moved := machine_moved(run):
         lines.append(Line("mark", f"the machine's state moved during the run: {', '.join(moved)}"))
     return lines
+
+
+def _is_forced(run: RunRows) -> bool:
+    return bool(run.requests["drafter_forced"].eq(True).any())
 
 
 def machine_moved(run: RunRows) -> list[str]:
@@ -137,5 +147,5 @@ def _against(run: RunRows, ar: RunRows) -> list[Line]:
     note = f"{run.info.timed}, {interval_note(gain)}"
     return [
         Line("speed-up over ar", gain.value, "x", note),
-        Line("ids equal to ar", str(same_ids(run, ar))),
+        *([] if _is_forced(run) else [Line("ids equal to ar", str(same_ids(run, ar)))]),
     ]

@@ -11,25 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from specfit.core import DraftTree, IntArray, Request, Routes, SpecfitError
+from specfit.hashing import mix, unit
 from specfit.protocols import RouteSource
 
 Keys = NDArray[np.uint64]
-
-
-@njit(cache=True, inline="always")
-def _mix(key: Any, value: Any) -> Any:
-    """Hash `value` into the 64-bit `key` (splitmix64's finaliser)."""
-    z = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(value) + np.uint64(1))
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @njit(cache=True)
@@ -38,7 +29,7 @@ def _tree_keys(root_key: np.uint64, tokens: IntArray, parents: IntArray) -> Keys
     keys = np.empty(len(tokens) + 1, dtype=np.uint64)
     keys[0] = root_key
     for node in range(len(tokens)):
-        keys[node + 1] = _mix(_mix(keys[parents[node] + 1], tokens[node]), 1)
+        keys[node + 1] = mix(mix(keys[parents[node] + 1], tokens[node]), 1)
     return keys
 
 
@@ -49,16 +40,16 @@ def _corrupt_rows(ids: IntArray, keys: Keys, accuracy: float, num_experts: int) 
     taken = np.zeros(num_experts, dtype=np.bool_)
     for node in range(ids.shape[0]):
         for layer in range(ids.shape[1]):
-            key = _mix(keys[node], layer)
+            key = mix(keys[node], layer)
             taken[:] = False
             for j in range(ids.shape[2]):
                 taken[ids[node, layer, j]] = True
             draws = num_experts  # counters below it decide which ids are kept
             for j in range(ids.shape[2]):
                 expert = ids[node, layer, j]
-                if np.float64(_mix(key, expert) >> np.uint64(11)) * 2.0**-53 >= accuracy:
+                if unit(mix(key, expert)) >= accuracy:
                     while taken[expert]:
-                        high = _mix(key, draws) >> np.uint64(32)
+                        high = mix(key, draws) >> np.uint64(32)
                         expert = np.int64((high * np.uint64(num_experts)) >> np.uint64(32))
                         draws += 1
                     taken[expert] = True

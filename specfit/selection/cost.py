@@ -1,14 +1,14 @@
 """The cost model T(S) = b_|S| + beta F(S) (sec. 3.2) and the one expression that ranks by it.
 
-Compiled callers in other files inline `time_ns` and `ratio`, and numba's disk cache watches the
-caller's file alone: after an edit here run `make clean`, or the search keeps the old expression.
+Compiled callers in other files inline what is here, and numba's disk cache watches the caller's
+file alone: after an edit here run `make clean`, or the search keeps the old expression.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,6 +17,15 @@ from numpy.typing import NDArray
 from specfit.core import SpecfitError
 
 FloatArray = NDArray[np.float64]
+
+
+class Rule(NamedTuple):
+    """What a search maximises, as compiled code sees it: R / T, or R - price x T."""
+
+    by_ratio: bool
+    price: float  # reward units (2**-20 tokens) per nanosecond; unused by the ratio
+    intercepts_ns: FloatArray  # [K + 1]
+    expert_ns: float
 
 
 @njit(cache=True, inline="always")
@@ -38,6 +47,24 @@ def ratio(reward: int, intercept_ns: float, expert_ns: float, demand: int) -> fl
     of `time_ns` and of one division.
     """
     return reward / time_ns(intercept_ns, expert_ns, demand)
+
+
+@njit(cache=True, inline="always")
+def margin(reward: int, intercept_ns: float, expert_ns: float, demand: int, price: float) -> float:
+    """R - lambda T (app. A.1), canonical likewise: one more product and one difference.
+
+    For a price >= 0 every rounded operation is monotone, as in `ratio`: more reward or less demand
+    never lowers it.
+    """
+    return reward - price * time_ns(intercept_ns, expert_ns, demand)
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def score(rule: Rule, reward: int, size: int, demand: int) -> float:
+    """The canonical value of a selection of `size` nodes under `rule`; higher is better."""
+    if rule.by_ratio:
+        return ratio(reward, rule.intercepts_ns[size], rule.expert_ns, demand)
+    return margin(reward, rule.intercepts_ns[size], rule.expert_ns, demand, rule.price)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +97,11 @@ class CostModel:
     def ratio(self, reward: int, size: int, demand: int) -> float:
         """R / T; `reward` in units of 2**-20 with the root's own 1 in it."""
         return float(ratio(reward, float(self.intercepts_ns[size]), self.expert_ns, demand))
+
+    def margin(self, reward: int, size: int, demand: int, price: float) -> float:
+        """R - price x T in units of 2**-20; `price` in such units per nanosecond."""
+        intercept = float(self.intercepts_ns[size])
+        return float(margin(reward, intercept, self.expert_ns, demand, price))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; floats survive json exactly."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,14 +68,39 @@ def fit(sizes: ArrayLike, demands: ArrayLike, times_ns: ArrayLike, k: int) -> Co
     return CostModel(solution[:-1] * time_unit, float(solution[-1] * time_unit / demand_unit))
 
 
+def fit_affine(sizes: ArrayLike, demands: ArrayLike, times_ns: ArrayLike, k: int) -> CostModel:
+    """b_k = a + c k with a, c >= 0, on the probes of `fit`: what the closure needs (app. A.3).
+
+    Priced up to `k` nodes, which may exceed the largest probe: a line goes on, free intercepts
+    do not.
+    """
+    largest = int(np.max(np.asarray(sizes, dtype=np.int64), initial=0))
+    size, demand, time = _checked(sizes, demands, times_ns, largest)
+    size_unit, demand_unit, time_unit = max(largest, 1), demand.max(), time.mean()
+    columns = [np.ones(len(size)), size / size_unit, demand / demand_unit]
+    design = np.column_stack(columns)
+    if np.linalg.matrix_rank(design) < 3:
+        raise SpecfitError(
+            "calibration cannot tell the cost of an expert from that of a node: demand grows with "
+            "size in the same way in every probe; probe trees or states that differ in demand"
+        )
+    (base, node, expert), _residual = nnls(design, time / time_unit)
+    intercepts = base * time_unit + node * time_unit / size_unit * np.arange(k + 1)
+    return CostModel(intercepts, float(expert * time_unit / demand_unit))
+
+
 def leave_one_out(
     states: Sequence[Any] | NDArray[Any],
     sizes: ArrayLike,
     demands: ArrayLike,
     times_ns: ArrayLike,
     k: int,
+    fitting: Callable[[ArrayLike, ArrayLike, ArrayLike, int], CostModel] = fit,
 ) -> LeaveOneOut:
-    """The cost model's error: every state is predicted by a fit on the other states."""
+    """The cost model's error: every state is predicted by a fit on the other states.
+
+    `fitting` is `fit` or `fit_affine`.
+    """
     size, demand, time = _checked(sizes, demands, times_ns, k)
     names = np.unique(np.asarray(states), return_inverse=True)[1].reshape(-1)
     if len(names) != len(size):
@@ -85,7 +110,7 @@ def leave_one_out(
     predicted = np.empty(len(size))
     for state in range(names.max() + 1):
         held = names == state
-        model = fit(size[~held], demand[~held], time[~held], k)
+        model = fitting(size[~held], demand[~held], time[~held], k)
         pairs = zip(size[held].tolist(), demand[held].tolist(), strict=True)
         predicted[held] = [model.predict_ns(s, d) for s, d in pairs]
     absolute = np.abs(predicted - time)

@@ -7,7 +7,13 @@ of equal size appear in lexicographic order (of two such sequences, the first di
 in which branch each lies, and lower branches come first), so the first of equals stays and no two
 node lists are ever compared.
 
-Pruning leaves out branches that `_may_improve` proves unable to hold the answer.
+Pruning leaves out branches that `may_improve` proves unable to hold the answer. That bound costs
+less than evaluating one subtree and is all a pool of 18 nodes needs. A search that is not done
+after `BUDGET` subtrees starts again in `coverage`, with a bound that costs a hundred times as much
+and prunes a thousand times better.
+
+The same search maximises R - price x T: it only ever uses that the score rises with reward and
+falls with demand. No recursion, whatever K; buffers grow with the pool and are then reused.
 """
 
 from __future__ import annotations
@@ -19,8 +25,15 @@ import numpy as np
 from numba import njit
 
 from specfit.core import PROBABILITY_ONE, DraftTree, IntArray, Routes
-from specfit.selection.bitmaps import Bits, bitmaps, demand, plain, popcount
-from specfit.selection.cost import CostModel, FloatArray, ratio
+from specfit.selection.bitmaps import Bits, bitmaps, demand, plain
+from specfit.selection.cost import CostModel, FloatArray, Rule, score
+from specfit.selection.coverage import Scratch, search_covered
+from specfit.selection.steps import copy_root, extend, may_improve, next_child
+
+BUDGET = 8192
+"""Subtrees after which the coverage bound takes over: about half a millisecond."""
+
+UNLIMITED = np.iinfo(np.int64).max
 
 
 class Found(NamedTuple):
@@ -30,36 +43,7 @@ class Found(NamedTuple):
     reward: int  # units of 2**-20, the root's own 1 included
     demand: int  # F, root included
     predicted_ns: float
-    searched_subtrees: int  # legal subtrees evaluated, the empty one included
-
-
-@njit(cache=True, inline="always")
-def _copy_root(union: Bits, rows: Bits) -> Any:
-    """union[0] = the root's bitmap; returns its set bits."""
-    total = np.uint64(0)
-    for word in range(rows.shape[1]):
-        union[0, word] = rows[0, word]
-        total += popcount(rows[0, word])
-    return np.int64(total)
-
-
-@njit(cache=True, inline="always")
-def _extend(union: Bits, depth: int, rows: Bits, node: int) -> Any:
-    """union[depth + 1] = union[depth] | the node's bitmap; returns its set bits."""
-    total = np.uint64(0)
-    for word in range(rows.shape[1]):
-        joined = union[depth, word] | rows[1 + node, word]
-        union[depth + 1, word] = joined
-        total += popcount(joined)
-    return np.int64(total)
-
-
-@njit(cache=True, inline="always")
-def _next_child(parents: IntArray, member: Any, node: int, nodes: int) -> int:
-    """First node >= `node` whose parent is selected, or `nodes`; member[0] is the root."""
-    while node < nodes and not member[parents[node] + 1]:
-        node += 1
-    return node
+    searched_subtrees: int  # legal subtrees evaluated, twice where the search started again
 
 
 @njit(cache=True, inline="always")
@@ -77,131 +61,118 @@ def _largest_sums(probs: IntArray, limit: int, sums: IntArray) -> None:
             carried = min(value, carried)
 
 
-@njit(cache=True, inline="always", error_model="numpy")
-def _may_improve(
-    depth: int,
-    most: int,
-    reward: int,
-    demand: int,
-    largest: IntArray,
-    intercepts: FloatArray,
-    expert_ns: float,
-    top: float,
-    size: int,
-) -> bool:
-    """Whether some extension of a subtree by 1..`most` higher nodes might replace the incumbent.
-
-    Let S be the subtree (`depth` nodes), S' = S + X legal with |X| = m, all of X above S. Then
-    R(S') <= R(S) + largest[m] in exact integers, and F(S') >= F(S) because F is monotone. Each
-    rounded operation of `ratio` is monotone too, so ratio(S') <= the bound below, as floats.
-    S' replaces the incumbent only if its ratio is above `top`, or equals it with fewer nodes than
-    `size`; of equal ratio and size the incumbent, met first, is lexicographically lower. So where
-    no m passes the test below, nothing in the branch can be the answer, ties included.
-    """
-    for m in range(1, most + 1):
-        bound = ratio(reward + largest[m], intercepts[depth + m], expert_ns, demand)
-        if bound > top or (bound == top and depth + m < size):
-            return True
-    return False
-
-
 @njit(cache=True, error_model="numpy")
 def _search(
+    by_ratio: bool,
+    price: float,
+    intercepts: FloatArray,
+    expert_ns: float,
     limit: int,
     parents: IntArray,  # [N]
     probs: IntArray,  # [N]
     rows: Bits,  # [>= 1 + N, M]
-    intercepts: FloatArray,
-    expert_ns: float,
     union: Bits,  # [K + 1, M], union[d] = root and the first d nodes of the path
     member: Any,  # [> N] bool, the root's and every node's, root first
     state: IntArray,  # [4, K + 1]: best, path, cursor, rewards
     sums: IntArray,  # [> N, K + 1]
     prune: bool,
-) -> tuple[Any, Any, Any, Any]:
-    """Size, reward and demand of `best`, and the number of subtrees evaluated; see the module."""
+    budget: int,
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """Size, reward, demand and score of `best`, subtrees evaluated, whether it is the answer."""
+    rule = Rule(by_ratio, price, intercepts, expert_ns)
     nodes = parents.shape[0]
     best, path, cursor, rewards = state[0], state[1], state[2], state[3]
     if prune:
         _largest_sums(probs, limit, sums)
     member[0], member[1 : nodes + 1] = True, False
     rewards[0], cursor[0] = PROBABILITY_ONE, 0
-    demanded: Any = _copy_root(union, rows)
+    demanded: Any = copy_root(union, rows)
     size, reward, searched, depth = 0, PROBABILITY_ONE, 1, 0
-    top = ratio(reward, intercepts[0], expert_ns, demanded)
-    while True:
-        node = nodes if depth == limit else _next_child(parents, member, cursor[depth], nodes)
+    top = score(rule, reward, 0, demanded)
+    while searched < budget:
+        node = nodes if depth == limit else next_child(parents, member, cursor[depth], nodes)
         if node == nodes:
             if depth == 0:
-                return size, reward, demanded, searched
+                return size, reward, demanded, top, searched, True
             depth -= 1
             member[path[depth] + 1] = False
             continue
         cursor[depth] = node + 1
-        here = _extend(union, depth, rows, node)
+        here = extend(union, depth, rows, node)
         gained = rewards[depth] + probs[node]
         path[depth] = node
         depth += 1
         searched += 1
-        value = ratio(gained, intercepts[depth], expert_ns, here)
+        value = score(rule, gained, depth, here)
         if value > top or (value == top and depth < size):
             top, size, reward, demanded = value, depth, gained, here
             best[:depth] = path[:depth]
         most = min(limit - depth, nodes - node - 1)
-        if prune and not _may_improve(
-            depth, most, gained, here, sums[node + 1], intercepts, expert_ns, top, size
-        ):
+        if prune and not may_improve(rule, depth, most, gained, here, sums[node + 1], top, size):
             depth -= 1
             continue
         rewards[depth], cursor[depth] = gained, node + 1
         member[node + 1] = True
+    return size, reward, demanded, top, searched, False
 
 
 class SubtreeSearch:
     """Workspace of the search: grows with the largest pool seen, else allocates nothing.
 
     `prune=False` evaluates every legal subtree, for tests and timings; the answer is the same.
+    `budget` likewise: 0 starts with the coverage bound at once.
     """
 
-    def __init__(self, cost: CostModel, k: int, prune: bool = True) -> None:
+    def __init__(
+        self, cost: CostModel, k: int, prune: bool = True, budget: int | None = BUDGET
+    ) -> None:
         assert 0 <= k <= cost.k, "the cost model prices every selection size"
         self.cost = cost
         self.k = k
         self.prune = prune
+        self._budget = UNLIMITED if budget is None or not prune else budget
         self._state = np.empty((4, k + 1), dtype=np.int64)
-        self._reserve(31)
-        self._union: Bits = np.empty((k + 1, 0), dtype=np.uint64)
+        self._reserve(31, 0)
 
-    def _reserve(self, nodes: int) -> None:
+    def _reserve(self, nodes: int, width: int) -> None:
+        self._nodes, self._width = nodes, width
+        self._union: Bits = np.empty((self.k + 1, width), dtype=np.uint64)
         self._member = np.empty(nodes + 1, dtype=np.bool_)
         self._sums = np.empty((nodes + 1, self.k + 1), dtype=np.int64)
+        self._scratch = Scratch.reserve(self.k, nodes, width)
 
-    def best(self, tree: DraftTree, rows: Bits) -> Found:
+    def best(self, tree: DraftTree, rows: Bits, price: float | None = None) -> Found:
         """Best of all legal subtrees of at most min(K, N) nodes, the empty one included.
 
-        `rows` [>= 1 + N, M] as `AtlasBits.load` gives them. Ties: higher ratio, fewer nodes,
-        lexicographically lowest indices. `tree` may be the pool so far: since levels only append
-        indices, the order of two subtrees never changes with depth (app. A.2).
+        `rows` [>= 1 + N, M] as `AtlasBits.load` gives them. Without a price the ratio R / T is
+        maximised, with one R - price x T (units of 2**-20 per ns). Ties: higher value, fewer
+        nodes, lexicographically lowest indices. `tree` may be the pool so far: since levels only
+        append indices, the order of two subtrees never changes with depth (app. A.2).
         """
         nodes, width = len(tree), rows.shape[1]
         assert len(rows) > nodes, "one bitmap for the root and one per pool node"
-        if nodes >= len(self._member):
-            self._reserve(2 * nodes)
-        if width != self._union.shape[1]:
-            self._union = np.empty((self.k + 1, width), dtype=np.uint64)
-        size, reward, demanded, searched = _search(
+        assert price is None or price >= 0 or not self.prune, "bounds need a price that is no gain"
+        if nodes > self._nodes or width != self._width:
+            self._reserve(max(self._nodes, nodes if nodes <= self._nodes else 2 * nodes), width)
+        problem = (
+            price is None,
+            0.0 if price is None else price,
+            self.cost.intercepts_ns,
+            self.cost.expert_ns,
             min(self.k, nodes),
             plain(tree.parents, np.int64),
             plain(tree.path_probs, np.int64),
             rows,
-            self.cost.intercepts_ns,
-            self.cost.expert_ns,
             self._union,
             self._member,
             self._state,
-            self._sums,
-            self.prune,
         )
+        size, reward, demanded, top, searched, done = _search(
+            *problem, self._sums, self.prune, self._budget
+        )
+        if not done:
+            size, reward, demanded, more = search_covered(*problem, *self._scratch, top)
+            searched += more
         chosen = tuple(self._state[0, :size].tolist())
         return Found(chosen, reward, demanded, self.cost.predict_ns(size, demanded), searched)
 
@@ -213,4 +184,6 @@ def warm_up() -> None:
     rows = bitmaps(Routes(ids[0], ids[1:]), 1)
     demand(rows, (0,))
     one = np.ones(1, dtype=np.int64)
-    SubtreeSearch(CostModel(np.ones(2), 1.0), 1).best(DraftTree(one, -one, one, one), rows)
+    tree, cost = DraftTree(one, -one, one, one), CostModel(np.ones(2), 1.0)
+    for budget in (BUDGET, 0):
+        SubtreeSearch(cost, 1, budget=budget).best(tree, rows)

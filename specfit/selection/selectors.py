@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from specfit.core import DraftTree, Routes, Selection, SpecfitError
+from specfit.core import CycleRecord, DraftTree, Routes, Selection, SpecfitError
 from specfit.selection.bitmaps import AtlasBits
 from specfit.selection.cost import CostModel
 from specfit.selection.probes import most_probable
+from specfit.selection.rules import LambdaRule
 from specfit.selection.search import SubtreeSearch, warm_up
 
 
@@ -56,12 +57,13 @@ class Forced:
 
 
 class SpecFit:
-    """The paper's rule (sec. 3.3): the legal subtree of highest R / T, exactly.
+    """The paper's rule (sec. 3.3): the legal subtree of highest R / T, exactly; with a `rule`, of
+    highest R - lambda T (app. A.1).
 
     With `adaptive_depth` it is asked after every level with the pool so far. Every call converts
-    the whole atlas it is given: the answer depends on the arguments alone, whatever was asked
-    before, and finding out safely which rows are new would read as much as converting them does.
-    Buffers are reused. Not safe for two threads at once.
+    the whole atlas it is given: within a cycle the answer depends on the arguments alone, whatever
+    was asked before, and finding out safely which rows are new would read as much as converting
+    them does. Buffers are reused. Not safe for two threads at once.
     """
 
     drafts = True
@@ -74,6 +76,7 @@ class SpecFit:
         k: int = 7,
         adaptive_depth: bool = True,
         name: str = "specfit",
+        rule: LambdaRule | None = None,
     ) -> None:
         if k > cost.k:
             raise SpecfitError(
@@ -83,13 +86,20 @@ class SpecFit:
         self.name = name
         self.k = k
         self.adaptive_depth = adaptive_depth
+        self.rule = rule
         self._atlas = AtlasBits(num_experts)
         self._search = SubtreeSearch(cost, k)
         warm_up()
 
     def select(self, tree: DraftTree, routes: Routes | None) -> Selection:
         assert routes is not None and len(routes) == len(tree), "one route per pool node"
-        found = self._search.best(tree, self._atlas.load(routes))
+        price = None if self.rule is None else self.rule.price()
+        found = self._search.best(tree, self._atlas.load(routes), price)
         return Selection(
             found.nodes, found.reward, round(found.predicted_ns), found.searched_subtrees
         )
+
+    def observe(self, record: CycleRecord) -> None:
+        """A cycle ended. Prefill commits a token at no rate a selection has anything to do with."""
+        if self.rule is not None and record.cycle > 0:
+            self.rule.update(record.committed_tokens, record.cycle_ns)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 
 from specfit.core import SpecfitError
+from specfit.target.shards import FLOATS, Entry, Shard
+
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+FETCH_AGAIN = "fetch it again"
 
 _SAMPLE_BYTES = 1 << 20
 _SAMPLES = 64
@@ -31,24 +36,22 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 class Checkpoint:
-    """Names to tensors of one folder. Raises SpecfitError with the tensor's name and shape."""
+    """Names to tensors of one folder. Raises SpecfitError with the tensor's name and shape.
 
-    def __init__(self, folder: Path) -> None:
+    `remedy` says what completes a folder that lacks files: for one from the hub, the command.
+    """
+
+    def __init__(self, folder: Path, remedy: str = FETCH_AGAIN) -> None:
         if not folder.is_dir():
             raise SpecfitError(f"no checkpoint folder at {folder}; set model.path to one")
-        self.folder = folder
+        self.folder, self._remedy = folder, remedy
         self.config = read_json(folder / "config.json")
-        if self.config.get("quantization_config"):
-            method = self.config["quantization_config"].get("quant_method", "an unnamed method")
-            raise SpecfitError(
-                f"{folder} is quantised with {method}, which this engine does not run; "
-                "use the bfloat16 checkpoint"
-            )
+        refuse_quantised(self.config, str(folder))
         self._shard_of = self._index()
-        self._open: dict[str, Any] = {}
+        self._open: dict[str, Shard] = {}
 
     def _index(self) -> dict[str, str]:
-        index = self.folder / "model.safetensors.index.json"
+        index = self.folder / INDEX
         if index.exists():
             weight_map: dict[str, str] = read_json(index).get("weight_map", {})
             shards = sorted(set(weight_map.values()))
@@ -57,47 +60,73 @@ class Checkpoint:
                 absent = sorted(set(shards) - set(present))[:1]
                 raise SpecfitError(
                     f"{self.folder} has {len(present)} of {len(shards)} shards "
-                    f"({absent[0] if absent else 'none listed'} is missing); fetch it again"
+                    f"({absent[0] if absent else 'none listed'} is missing); {self._remedy}"
                 )
             return weight_map
-        single = self.folder / "model.safetensors"
-        if not single.is_file():
+        if not (self.folder / SINGLE).is_file():
+            pickled = sorted(p.name for p in self.folder.glob("*.bin"))
+            held = f", only {pickled[0]}, a pickle, which could run code" if pickled else ""
             raise SpecfitError(
-                f"{self.folder} has neither model.safetensors nor an index of shards"
+                f"{self.folder} has neither {SINGLE} nor an index of shards{held}; {self._remedy}"
             )
-        return {name: single.name for name in self._handle(single.name).keys()}  # noqa: SIM118
+        return dict.fromkeys(Shard(self.folder / SINGLE).entries, SINGLE)
 
-    def _handle(self, shard: str) -> Any:
-        opened = self.__dict__.setdefault("_open", {})
-        if shard not in opened:
-            try:
-                opened[shard] = safe_open(self.folder / shard, framework="pt")
-            except (SafetensorError, OSError) as error:
-                raise SpecfitError(
-                    f"{self.folder / shard} is damaged ({error}); fetch it again"
-                ) from None
-        return opened[shard]
+    def check_complete(self) -> None:
+        """Every shard is as long as its header says: an interrupted copy is found before a run."""
+        for name in sorted(set(self._shard_of.values())):
+            self.shard(name)
+
+    def shard(self, name: str) -> Shard:
+        if name not in self._open:
+            self._open[name] = Shard(self.folder / name)
+        return self._open[name]
 
     def names(self) -> Iterator[str]:
         return iter(self._shard_of)
 
-    def tensor(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
-        """The stored tensor, of the shape the config implies."""
+    def find(self, name: str, shape: tuple[int, ...]) -> tuple[Shard, Entry]:
+        """Where a weight lies; it has the shape the config implies and a dtype that is read."""
         if name not in self._shard_of:
             raise SpecfitError(f"{self.folder} lacks tensor {name} of shape {list(shape)}")
-        try:
-            found: torch.Tensor = self._handle(self._shard_of[name]).get_tensor(name)
-        except SafetensorError as error:
-            raise SpecfitError(f"tensor {name} cannot be read ({error}); fetch it again") from None
-        if tuple(found.shape) != shape:
+        shard = self.shard(self._shard_of[name])
+        entry = shard.entries.get(name)
+        if entry is None:
             raise SpecfitError(
-                f"tensor {name} of {self.folder} has shape {list(found.shape)}, "
+                f"{shard.path} lacks tensor {name}, which the index places there; {self._remedy}"
+            )
+        if entry.shape != shape:
+            raise SpecfitError(
+                f"tensor {name} of {self.folder} has shape {list(entry.shape)}, "
                 f"its config says {list(shape)}"
             )
-        return found
+        if entry.dtype not in FLOATS:
+            raise SpecfitError(
+                f"tensor {name} of {self.folder} is stored as {entry.dtype}, which this engine "
+                f"does not run; use a checkpoint in {', '.join(FLOATS)}"
+            )
+        return shard, entry
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """The stored tensor, in host memory of its own, in its stored dtype."""
+        shard, entry = self.find(name, shape)
+        return shard.read(entry)
+
+    @cached_property
+    def _digest(self) -> str:
+        return folder_digest(self.folder)
 
     def digest(self) -> str:
-        return folder_digest(self.folder)
+        return self._digest
+
+
+def refuse_quantised(config: dict[str, Any], where: str) -> None:
+    """Read as plain float8 such a checkpoint would load and be silently wrong."""
+    if config.get("quantization_config"):
+        method = config["quantization_config"].get("quant_method", "an unnamed method")
+        raise SpecfitError(
+            f"{where} is quantised with {method}, which this engine does not run; "
+            "use the bfloat16 checkpoint"
+        )
 
 
 def folder_digest(folder: Path) -> str:

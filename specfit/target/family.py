@@ -1,7 +1,13 @@
-"""What differs between MoE families: where a checkpoint keeps its experts. The rest is shared."""
+"""What differs between MoE families: where a checkpoint keeps its experts. The rest is shared.
+
+All of them are run by their own `transformers` class, whose router says (ids, weights) and whose
+experts are detached; norms, rotary embeddings and router rules are therefore that class's own.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,33 +16,37 @@ from specfit.core import SpecfitError
 
 @dataclass(frozen=True)
 class Family:
-    """Checkpoint names of one `model_type`; `{layer}` and `{expert}` are filled in."""
+    """Checkpoint names of one `model_type`. An expert is down(act(gate(x)) * up(x))."""
 
     model_type: str
-    expert_prefix: str
-    gate: str
-    up: str
-    down: str
+    block: str  # what a layer's MoE is called in the checkpoint: mlp, block_sparse_moe
+    gate: str = "gate_proj"
+    up: str = "up_proj"
+    down: str = "down_proj"
 
     def expert_parts(self, layer: int, expert: int) -> tuple[str, str, str]:
         """Names of gate [I, H], up [I, H], down [H, I]."""
-        prefix = self.expert_prefix.format(layer=layer, expert=expert)
-        return tuple(f"{prefix}.{part}.weight" for part in (self.gate, self.up, self.down))  # type: ignore[return-value]
+        prefix = f"model.layers.{layer}.{self.block}.experts.{expert}"
+        return (
+            f"{prefix}.{self.gate}.weight",
+            f"{prefix}.{self.up}.weight",
+            f"{prefix}.{self.down}.weight",
+        )
 
     def is_expert(self, name: str) -> bool:
-        return self.expert_prefix.split(".{expert}")[0].rsplit(".", 1)[-1] in name.split(".")
+        return f".{self.block}.experts." in name
+
+    def stored_name(self, name: str) -> str:
+        """A parameter's name in transformers, where every family says `mlp` -> in the file."""
+        return re.sub(r"^(model\.layers\.\d+)\.mlp\.", rf"\1.{self.block}.", name)
 
 
 FAMILIES = {
     family.model_type: family
     for family in (
-        Family(
-            "qwen3_moe",
-            "model.layers.{layer}.mlp.experts.{expert}",
-            "gate_proj",
-            "up_proj",
-            "down_proj",
-        ),
+        Family("qwen3_moe", "mlp"),
+        Family("olmoe", "mlp"),
+        Family("mixtral", "block_sparse_moe", gate="w1", up="w3", down="w2"),
     )
 }
 
@@ -54,7 +64,7 @@ class Geometry:
     context: int
 
 
-def family_of(config: dict[str, Any]) -> Family:
+def family_of(config: Mapping[str, Any]) -> Family:
     model_type = config.get("model_type")
     if model_type not in FAMILIES:
         raise SpecfitError(
@@ -63,7 +73,7 @@ def family_of(config: dict[str, Any]) -> Family:
     return FAMILIES[model_type]
 
 
-def geometry_of(config: dict[str, Any]) -> Geometry:
+def geometry_of(config: Mapping[str, Any]) -> Geometry:
     """Accepts `num_experts` (hub files) and `num_local_experts` (newer transformers)."""
 
     def number(*keys: str) -> int:
@@ -74,6 +84,13 @@ def geometry_of(config: dict[str, Any]) -> Geometry:
 
     if config.get("mlp_only_layers") or config.get("decoder_sparse_step", 1) != 1:
         raise SpecfitError("targets with dense layers among the MoE layers are not supported")
+    context = number("max_position_embeddings")
+    window = config.get("sliding_window") if config.get("use_sliding_window", True) else None
+    if window and window < context:
+        raise SpecfitError(
+            f"the target attends to a sliding window of {window} tokens, which this engine does "
+            "not do; it supports full attention"
+        )
     return Geometry(
         layers=number("num_hidden_layers"),
         experts=number("num_experts", "num_local_experts"),
@@ -81,5 +98,5 @@ def geometry_of(config: dict[str, Any]) -> Geometry:
         hidden=number("hidden_size"),
         intermediate=number("moe_intermediate_size", "intermediate_size"),
         vocabulary=number("vocab_size"),
-        context=number("max_position_embeddings"),
+        context=context,
     )

@@ -37,7 +37,7 @@ class OffloadedTarget:
         self._kv = KVCache(self.geometry.layers)
         # transformers renamed the argument in 5.24; its position among the others never changed.
         names = inspect.signature(self._decoder.layers[0].forward).parameters
-        self._cache_argument = "cache" if "cache" in names else "past_key_values"
+        self.cache_argument = "cache" if "cache" in names else "past_key_values"
 
     @property
     def length(self) -> int:
@@ -93,6 +93,8 @@ class OffloadedTarget:
 
     @torch.inference_mode()
     def keep(self, rows: Sequence[int]) -> None:
+        if self.engine.stand_in is not None:
+            self.engine.stand_in.keep(self._kv.length, rows)
         self._kv.keep(rows)
 
     # -- off the clock ---------------------------------------------------------------------------
@@ -133,8 +135,10 @@ class OffloadedTarget:
             "position_ids": where,
             "position_embeddings": self._decoder.rotary_emb(hidden, where),
             "use_cache": True,
-            self._cache_argument: self._kv,
+            self.cache_argument: self._kv,
         }
+        if self.engine.stand_in is not None:
+            self.engine.stand_in.begin_forward(self._kv.start, tokens, mask)
         aux: dict[int, torch.Tensor] = {}
         for index, layer in enumerate(self._decoder.layers):
             if index in self._aux_layers:

@@ -15,7 +15,7 @@ from specfit.workloads.corpus.news import report
 from specfit.workloads.corpus.word_problems import word_problem
 
 GSM8K_CALIBRATION_ROWS = 200
-"""Of a GSM8K train file only the last rows calibrate: the embedded target was not trained on them."""
+"""Of a GSM8K train file only the last rows calibrate: the embedded target did not train on them."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,21 @@ class Example:
     example_id: str
     fields: dict[str, Any]
 
-    def digest_into(self, whole: Any) -> None:
+    def digest(self) -> str:
+        """16 hex digits."""
         row = json.dumps([self.example_id, self.fields], sort_keys=True, ensure_ascii=False)
-        whole.update(row.encode())
+        # JSON may hold half a surrogate pair; its request fails later, as one row
+        return hashlib.sha256(row.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def digest(examples: Iterable[Example]) -> str:
     """Identity of the rows a run reads, 16 hex digits."""
-    whole = hashlib.sha256()
-    for example in examples:
-        example.digest_into(whole)
-    return whole.hexdigest()[:16]
+    return joined_digest(example.digest() for example in examples)
+
+
+def joined_digest(digests: Iterable[str]) -> str:
+    """Identity of rows whose own digests are known: a recording keeps these, not the texts."""
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 
 
 def embedded(name: str, split: str, limit: int) -> list[Example]:
@@ -51,31 +55,51 @@ def embedded(name: str, split: str, limit: int) -> list[Example]:
     return [Example(f"{split}-{index}", row) for index, row in enumerate(rows)]
 
 
-def from_jsonl(path: Path, needed: Iterable[str], limit: int | None) -> list[Example]:
-    """Rows of a JSON-lines file. Raises SpecfitError naming the line and the field that is missing."""
+def from_jsonl(
+    path: Path, needed: Iterable[str], limit: int | None, key: str = "dataset.path"
+) -> list[Example]:
+    """Rows of a JSON-lines file. Raises SpecfitError naming the line and the field that is missing.
+
+    `key` is the config key that named the file.
+    """
     needed = tuple(needed)
-    examples = list(islice(_jsonl_rows(path, needed), limit))
+    examples = list(islice(_jsonl_rows(path, needed, key), limit))
     if not examples:
         raise SpecfitError(f"{path} has no rows; expected one JSON object per line")
     return examples
 
 
-def _jsonl_rows(path: Path, needed: tuple[str, ...]) -> Iterator[Example]:
+def _jsonl_rows(path: Path, needed: tuple[str, ...], key: str) -> Iterator[Example]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: texts hold U+2028
+        # utf-8-sig: some editors put a mark first. Not splitlines: texts hold U+2028.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
-        raise SpecfitError(f"dataset.path={path} does not exist") from None
+        raise SpecfitError(f"{key}={path} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecfitError(f"dataset.path={path} cannot be read as UTF-8 text ({error})") from None
-    for number, line in enumerate(lines):
+        raise SpecfitError(f"{key}={path} cannot be read as UTF-8 text ({error})") from None
+    line_of: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise SpecfitError(f"{path} line {number + 1} is not JSON ({error.msg})") from None
-        _require(row, needed, f"{path} line {number + 1}")
-        yield Example(str(row.get("id", f"row-{number}")), row)
+        except ValueError as error:
+            what = error.msg if isinstance(error, json.JSONDecodeError) else error
+            raise SpecfitError(f"{path} line {number} is not JSON ({what})") from None
+        _require(row, needed, f"{path} line {number}")
+        name = _id_of(row, number - 1)
+        if name in line_of:
+            raise SpecfitError(
+                f"{path} line {number} repeats the id {name!r} of line {line_of[name]}; "
+                "ids are distinct"
+            )
+        line_of[name] = number
+        yield Example(name, row)
+
+
+def _id_of(row: dict[str, Any], number: int) -> str:
+    given = row.get("id")
+    return f"row-{number}" if given is None else str(given)
 
 
 def _require(row: Any, needed: tuple[str, ...], where: str) -> None:
@@ -103,11 +127,11 @@ def from_hub(source: str, needed: Iterable[str], limit: int | None) -> list[Exam
     examples = []
     for index, row in enumerate(islice(rows, limit)):
         _require(dict(row), tuple(needed), f"{source} row {index}")
-        examples.append(Example(str(row.get("id", f"row-{index}")), dict(row)))
+        examples.append(Example(_id_of(dict(row), index), dict(row)))
     return examples
 
 
 def calibration_rows(path: Path, needed: Iterable[str], limit: int) -> list[Example]:
     """The first `limit` of the last 200 rows of a train file, which nothing was trained on."""
-    rows = from_jsonl(path, needed, None)
+    rows = from_jsonl(path, needed, None, "calibration.dataset_path")
     return rows[-GSM8K_CALIBRATION_ROWS:][:limit]

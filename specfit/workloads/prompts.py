@@ -35,8 +35,15 @@ class Prompting:
                 f"the model's context of {self.context}"
             )
         reference = example.fields.get(self.reference) if self.reference else None
+        if reference is not None and not isinstance(reference, str):
+            raise RequestError(f"the field {self.reference!r} is not a text")
         return Request(
-            example.example_id, prompt_ids, self.max_new_tokens, self.stop_ids, reference, cut_tokens
+            example.example_id,
+            prompt_ids,
+            self.max_new_tokens,
+            self.stop_ids,
+            reference,
+            cut_tokens,
         )
 
     def _messages(self, fields: Mapping[str, Any]) -> tuple[list[dict[str, str]], int]:
@@ -45,6 +52,8 @@ class Prompting:
         document = fields[self.document]
         if not isinstance(document, str) or not document.strip():
             raise RequestError(f"the field {self.document!r} is empty or not a text")
+        if not _is_unicode(document):
+            raise RequestError(f"the field {self.document!r} is not valid Unicode text")
         document, cut_tokens = self._cut(document)
         # not str.format: a document may hold braces
         content = self.template.replace("{document}", document)
@@ -75,7 +84,20 @@ class Prompting:
 
 
 def _checked_messages(messages: Any) -> list[dict[str, str]]:
-    ok = isinstance(messages, list) and bool(messages)
-    if not ok or not all(isinstance(m, dict) and {"role", "content"} <= m.keys() for m in messages):
-        raise RequestError("messages must be a non-empty list of {role, content}")
+    if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
+        raise RequestError("messages must be a non-empty list of {role, content} texts")
     return messages
+
+
+def _is_message(message: Any) -> bool:
+    texts = [message.get(key) for key in ("role", "content")] if isinstance(message, dict) else []
+    return bool(texts) and all(isinstance(text, str) and _is_unicode(text) for text in texts)
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON may hold half a surrogate pair, which no tokenizer takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

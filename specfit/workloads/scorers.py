@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from specfit.core import SpecfitError
+from specfit.core import RequestError, SpecfitError
 
 Scorer = Callable[[str, str], float]
 
@@ -13,10 +13,13 @@ _FINAL = re.compile(r"####\s*(-?[\d,]*\.?\d+)")
 
 
 def gsm8k_exact_match(output: str, reference: str) -> float:
-    """1 if the number after the last #### equals the reference's, by value."""
+    """1 if the number after the last #### equals the reference's, by value.
+
+    Raises RequestError for a reference without one: it can score nothing.
+    """
     wanted = _final_number(reference)
     if wanted is None:
-        raise SpecfitError("a GSM8K reference needs a final line '#### <number>'")
+        raise RequestError("a GSM8K reference needs a final line '#### <number>'")
     return float(_final_number(output) == wanted)
 
 

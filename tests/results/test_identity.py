@@ -33,12 +33,32 @@ CONFIG: dict[str, Any] = {
     "recording": None,
     "results_dir": "results",
     "device": "auto",
-    "model": {"name": "embedded", "dtype": "float32", "path": "/somewhere"},
-    "drafter": {"name": "embedded", "path": None, "force": False},
+    "model": {
+        "name": "embedded",
+        "dtype": "float32",
+        "path": "/somewhere",
+        "repository": None,
+        "revision": None,
+        "calibration_dataset": "embedded_gsm8k",
+    },
+    "drafter": {
+        "name": "embedded",
+        "path": None,
+        "repository": None,
+        "revision": None,
+        "force": False,
+    },
     "selector": {"name": "specfit", "k": 7, "adaptive_depth": True},
     "routes": {"name": "atlas", "accuracy": 1.0},
     "dataset": {"name": "embedded_gsm8k", "path": None},
-    "gpu": {"name": "paper_main", "clock": "auto", "link_gbps": 25.0, "advice": None},
+    "gpu": {
+        "name": "paper_main",
+        "clock": "auto",
+        "link_gbps": 25.0,
+        "advice": None,
+        "notes": {},
+        "profile": None,
+    },
     "calibration": {"at": "primary", "slots": 48, "path": None, "dataset_path": None},
     "logger": {"name": "none"},
 }
@@ -66,8 +86,15 @@ INERT = {
     "device": "cpu",
     "gpu.clock": "modelled",
     "gpu.advice": "buy a faster card",
+    "gpu.notes": {"link_gbps": "measured"},
+    "gpu.profile": "probe.json",
+    "model.calibration_dataset": "gsm8k",
     "model.path": "/elsewhere",
+    "model.repository": "owner/name",
+    "model.revision": "abc",
     "drafter.path": "/elsewhere",
+    "drafter.repository": "owner/name",
+    "drafter.revision": "abc",
     "dataset.path": "my.jsonl",
     "calibration.path": "c.json",
     "calibration.dataset_path": "train.jsonl",
@@ -115,7 +142,7 @@ def test_the_two_lists_cover_the_config_and_the_inert_set() -> None:
         for inner in (value if isinstance(value, dict) else [key])
     }
     assert leaves == set(INERT) | set(HASHED)
-    assert {"hydra", "logger"} | (set(INERT) - {"logger.name"}) == identity.INERT
+    assert {"hydra", "logger", "record"} | (set(INERT) - {"logger.name"}) == identity.INERT
 
 
 @pytest.mark.parametrize("name", DIGESTS)
@@ -140,8 +167,8 @@ def test_a_later_key_keeps_old_ids_at_its_neutral_value(monkeypatch: pytest.Monk
 
 def test_the_id_is_twelve_hex_digits_and_does_not_drift() -> None:
     """A golden id: if it changes, every stored run would be run again."""
-    assert id_of(CONFIG) == "ca83ce40310e"
-    assert id_of(dict(reversed(CONFIG.items()))) == "ca83ce40310e"
+    assert id_of(CONFIG) == "635bb81afe36"
+    assert id_of(dict(reversed(CONFIG.items()))) == "635bb81afe36"
 
 
 def test_calibration_identity_drops_the_same_keys_and_names_a_difference() -> None:

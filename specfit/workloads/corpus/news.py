@@ -18,11 +18,21 @@ from specfit.workloads.corpus.grammar import Split, expand, seeded, sentence
 from specfit.workloads.corpus.news_business import BUSINESS
 from specfit.workloads.corpus.news_held_out import CALIBRATION, DEVELOPMENT, EVALUATION
 from specfit.workloads.corpus.news_life import LIFE
+from specfit.workloads.corpus.news_more_nature import NATURE
+from specfit.workloads.corpus.news_more_nature_2 import NATURE_2
+from specfit.workloads.corpus.news_more_tech import TECH
+from specfit.workloads.corpus.news_more_tech_2 import TECH_2
+from specfit.workloads.corpus.news_more_trade import TRADE
+from specfit.workloads.corpus.news_more_trade_2 import TRADE_2
 from specfit.workloads.corpus.news_public import PUBLIC
 from specfit.workloads.corpus.news_words import FILLER, NEWS_WORDS, QUOTES
 
 EVENTS: dict[Split, list[EventType]] = {
-    "train": parse(PUBLIC) + parse(BUSINESS) + parse(LIFE),
+    "train": [
+        event
+        for block in (PUBLIC, BUSINESS, LIFE, TECH, TECH_2, NATURE, NATURE_2, TRADE, TRADE_2)
+        for event in parse(block)
+    ],
     "development": parse(DEVELOPMENT),
     "calibration": parse(CALIBRATION),
     "evaluation": parse(EVALUATION),
@@ -31,16 +41,20 @@ FIRST_FRAMES = (
     '"{q}," {say} {P}, {role}.',
     '"{q}," {P}, {role}, said [on {day}|in an interview|at the {place}|by phone].',
     '{P}, {role}, {say}: "{q}."',
-    'according to {P}, {role}, {q0}.',
+    "according to {P}, {role}, {q0}.",
 )
 LATER_FRAMES = (
     '"{q}," {say} {last}.',
     '"{q}," {last} [went on|continued|said later].',
-    '{last} [also said|added|believes] that {q0}.',
+    "{last} [also said|added|believes] that {q0}.",
 )
 _REMEMBERED = re.compile(r"\{([a-z]+\d)\}")
 _FIRST_PERSON = re.compile(r"\b(I|my|me|we|our|us|you)\b")
 WORDS_AT_LEAST, WORDS_AT_MOST = 135, 250
+RETOLD_SHARE = 0.3
+"""Reports whose highlights are reworded. The others quote lead and facts, as most highlights of
+real news stay close to the first sentences; what an unseen event type shares with the seen ones is
+that its highlights can be found in its article."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +70,20 @@ def report(split: Split, index: int) -> Report:
     rng = seeded("embedded_news", split, index)
     event = rng.choice(EVENTS[split])
     slots = _facts(event, rng)
-    article = _article(event, slots, rng)
-    # A highlight may only name what the article has named: its remembered slots must exist.
+    # Facts start with "it" or "they", so they stay right behind the lead and in order.
+    opening = [_write(text, slots, rng) for text in [rng.choice(event.leads), *event.facts]]
+    article = _article(event, opening, slots, rng)
+    retold = rng.random() < RETOLD_SHARE
+    lines = _retold(event, slots, rng) if retold else opening
+    count = min(rng.randint(2, 4), len(lines))
+    chosen = [0, *sorted(rng.sample(range(1, len(lines)), count - 1))]
+    return Report(article, "\n".join(lines[position] for position in chosen))
+
+
+def _retold(event: EventType, slots: dict[str, str], rng: random.Random) -> list[str]:
+    """The event's own highlights; one may only name what the article has named."""
     usable = [text for text in event.highlights if set(_REMEMBERED.findall(text)) <= set(slots)]
-    count = min(rng.randint(2, 4), len(usable))
-    chosen = [0, *sorted(rng.sample(range(1, len(usable)), count - 1))]
-    lines = [_write(usable[position], slots, rng) for position in chosen]
-    return Report(article, "\n".join(lines))
+    return [_write(text, slots, rng) for text in usable]
 
 
 def _facts(event: EventType, rng: random.Random) -> dict[str, str]:
@@ -76,10 +97,10 @@ def _write(text: str, slots: dict[str, str], rng: random.Random) -> str:
     return sentence(expand(text, slots, NEWS_WORDS, rng))
 
 
-def _article(event: EventType, slots: dict[str, str], rng: random.Random) -> str:
+def _article(
+    event: EventType, opening: list[str], slots: dict[str, str], rng: random.Random
+) -> str:
     """The lead, every fact, quotations, and as much background as the drawn length asks for."""
-    # Facts start with "it" or "they", so they stay right behind the lead and in order.
-    opening = [_write(text, slots, rng) for text in [rng.choice(event.leads), *event.facts]]
     quotations = _quotations(event, slots, rng)
     body = quotations.copy()
     closing = _write(rng.choice(event.closings), slots, rng)
@@ -102,8 +123,10 @@ def _quotations(event: EventType, slots: dict[str, str], rng: random.Random) -> 
         rest = said[1:]
     second = rest[: rng.randint(1, 2)]
     roles = rng.sample(event.roles, 2)
-    return [_speaker(role, texts, slots, rng)
-            for role, texts in zip(roles, (first, second), strict=True)]
+    return [
+        _speaker(role, texts, slots, rng)
+        for role, texts in zip(roles, (first, second), strict=True)
+    ]
 
 
 def _speaker(role: str, texts: list[str], slots: dict[str, str], rng: random.Random) -> str:

@@ -21,9 +21,15 @@ NEWS_WORDS: dict[str, list[str]] = {
     "surname": SURNAMES,
     "first": WOMEN + MEN,
     "firm": [a + b + " " + c for a, b, c in product(_FIRM_HEADS, _FIRM_TAILS, _FIRM_KINDS)],
-    "county": [a + b for a, b in product(
-        _list("Al, Bren, Cor, Dor, Es, Fal, Gran, Hel, Is, Kar, Lor, Mon, Nar, Or, Per, Sor, Tal"),
-        _list("dell, dria, mark, nia, rick, shire, sten, tavia, thia, vany, vell, wyn"))],
+    "county": [
+        a + b
+        for a, b in product(
+            _list(
+                "Al, Bren, Cor, Dor, Es, Fal, Gran, Hel, Is, Kar, Lor, Mon, Nar, Or, Per, Sor, Tal"
+            ),
+            _list("dell, dria, mark, nia, rick, shire, sten, tavia, thia, vany, vell, wyn"),
+        )
+    ],
     "time": _list("""early in the morning, shortly before noon, late in the evening, after midnight,
         just after dawn, in the early afternoon, at lunchtime, before sunrise, around dusk"""),
     "adj": _list("""careful, serious, unusual, costly, modest, hopeful, difficult,

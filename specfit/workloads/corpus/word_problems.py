@@ -108,8 +108,12 @@ def _answer(
         where = "last" if position == len(template.steps) - 1 else "middle"
         lead = rng.choice(LEADS[where if position else "first"]) if labelled else ""
         shown = re.sub(r"[a-z]\w*", lambda found: str(numbers[found[0]]), step.expression)
-        text = expand(step.text.replace("{=", "{_"), slots | _equation(step.name, shown, numbers,
-                      spaced), PROBLEM_WORDS, rng)
+        text = expand(
+            step.text.replace("{=", "{_"),
+            slots | _equation(step.name, shown, numbers, spaced),
+            PROBLEM_WORDS,
+            rng,
+        )
         lines.append(sentence(text if _CONNECTED.match(text) else lead + text))
     return [*lines, f"#### {numbers[template.steps[-1].name]}"]
 

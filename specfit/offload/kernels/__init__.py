@@ -1,0 +1,1 @@
+"""Triton kernels of the routed experts; imported only where Triton is used."""

@@ -1,0 +1,1 @@
+"""A recording in the place of a model: target, drafter and routes that look things up."""
