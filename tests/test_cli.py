@@ -49,7 +49,7 @@ def refused(command: Command, runnable: Runnable, tmp_path: Path):  # type: igno
 # -- config ----------------------------------------------------------------------------------------
 
 CONFIG = {
-    "selector=greedy": "selector=greedy is unknown; use one of ar, ar_cache, eagle3, eagle3_cache",
+    "selector=greedy": "selector=greedy is unknown; use one of ar, ar_cache,",
     "model=llama": "model=llama is unknown; use one of embedded",
     "dataset=mmlu": "dataset=mmlu is unknown; use one of cnn_dailymail, embedded_gsm8k",
     "gpu=h100": "gpu=h100 is unknown; use one of local, paper_main",

@@ -20,6 +20,7 @@ FETCH_AGAIN = "fetch it again"
 
 _SAMPLE_BYTES = 1 << 20
 _SAMPLES = 64
+_ABOUT = {"provenance.json", "statistics.json"}  # said of the weights, read by nobody
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def folder_digest(folder: Path) -> str:
     """
     whole = hashlib.sha256()
     for path in sorted(folder.iterdir()):
-        if path.suffix not in {".json", ".safetensors", ".jinja"} or path.name == "provenance.json":
+        if path.suffix not in {".json", ".safetensors", ".jinja"} or path.name in _ABOUT:
             continue
         size = path.stat().st_size
         whole.update(f"{path.name}:{size}".encode())

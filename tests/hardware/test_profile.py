@@ -56,6 +56,7 @@ def test_the_defaults_are_the_design_s_constants() -> None:
         "expert_us": 0.0,
         "copies_in_flight": 2,
         "memory_bytes": None,
+        "overlap": True,
         "notes": {},
     }
 
