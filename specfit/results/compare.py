@@ -20,7 +20,7 @@ HEADER = (
     "experts/token",
     "with prefill",
     "hit rate",
-    "ids equal",
+    "ids as baseline",
 )
 
 

@@ -113,7 +113,7 @@ class Pairs(NamedTuple):
         assert ids.min() >= 0 and ids.max() < num_experts, "expert ids lie in the layer"
         at_root = np.zeros(layers * num_experts, dtype=np.bool_)
         at_root[root + first] = True
-        keys = (nodes + first).reshape(len(nodes), -1)
+        keys = (nodes + first).reshape(len(nodes), root.size)
         new = ~at_root[keys]
         users, used = np.nonzero(new)[0], keys[new]
         seen = np.zeros(layers * num_experts, dtype=np.bool_)
