@@ -101,7 +101,7 @@ class Pairs(NamedTuple):
 
     users: IntArray  # [U] nodes
     pairs: IntArray  # [U]
-    count: int
+    count: int  # type: ignore[assignment]  # shadows tuple.count, which nobody asks for
     root_demand: int
 
     @classmethod

@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 from specfit.core import PROBABILITY_ONE, IntArray
 from specfit.selection.bitmaps import Bits, popcount
 from specfit.selection.cost import FloatArray, Rule, score
+from specfit.selection.greedy import greedy_score
 from specfit.selection.steps import copy_root, extend
 
 PLANES = 5  # pairs are told apart by whether 1, 2, 4, 8 or 16 candidates share them, or more
@@ -232,30 +233,6 @@ def _trim(
 
 
 @njit(cache=True, error_model="numpy")
-def _greedy(
-    rule: Rule, limit: int, parents: IntArray, probs: IntArray, rows: Bits, union: Bits, member: Any
-) -> float:
-    """The best score met while adding, one after the other, the node that scores best next."""
-    nodes = parents.shape[0]
-    member[0], member[1 : nodes + 1] = True, False
-    demand = copy_root(union, rows)
-    reward = np.int64(PROBABILITY_ONE)
-    best = score(rule, reward, 0, demand)
-    for size in range(1, limit + 1):
-        chosen, top = -1, -np.inf
-        for node in range(nodes):
-            if member[parents[node] + 1] and not member[node + 1]:
-                value = score(rule, reward + probs[node], size, extend(union, size - 1, rows, node))
-                if value > top:
-                    chosen, top = node, value
-        extend(union, size - 1, rows, chosen)
-        member[chosen + 1] = True
-        reward += probs[chosen]
-        best = max(best, top)
-    return best
-
-
-@njit(cache=True, error_model="numpy")
 def search_covered(
     by_ratio: bool,
     price: float,
@@ -282,7 +259,7 @@ def search_covered(
     scratch = Scratch(candidates, planes, gains, leading, probable, light, demands)
     nodes = parents.shape[0]
     best, path, rewards = state[0], state[1], state[3]
-    top = max(attained, _greedy(rule, limit, parents, probs, rows, union, member))
+    top = max(attained, greedy_score(rule, limit, parents, probs, rows, union, member))
     member[1 : nodes + 1] = False
     rewards[0], demands[0] = PROBABILITY_ONE, copy_root(union, rows)
     size, reward, demanded, searched, depth = limit + 1, rewards[0], demands[0], 1, 0

@@ -35,8 +35,7 @@ def identical_routes(rng: np.random.Generator) -> Case:
     """Everywhere, or in two groups of nodes."""
     pool = random_pool(rng, most=MOST)
     groups = rng.integers(0, rng.integers(1, 3), len(pool.tree))
-    if len(pool.tree):
-        pool.routes.nodes[:] = pool.routes.nodes[groups]
+    pool.routes.nodes[:] = pool.routes.nodes[np.minimum(groups, len(pool.tree) - 1)]
     return pool, random_cost(rng, K)
 
 

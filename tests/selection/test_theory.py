@@ -156,7 +156,8 @@ def test_bounds_in_floats_from_the_search() -> None:
         def solve(rate: float | None, world=world, search=search, rows=rows) -> Outcome:
             per_unit = None if rate is None else rate * PROBABILITY_ONE
             found = [
-                search.best(c.pool.tree, r, price) for c, r in zip(world.cycles, rows, strict=True)
+                search.best(c.pool.tree, r, per_unit)
+                for c, r in zip(world.cycles, rows, strict=True)
             ]
             rewards = np.array([f.reward / PROBABILITY_ONE for f in found])
             return Outcome(rewards, np.array([f.predicted_ns for f in found]))
