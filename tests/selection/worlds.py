@@ -1,4 +1,4 @@
-"""Sets of small pools priced in exact rationals: every legal subtree of every cycle, listed."""
+"""Sets of small pools priced exactly: every legal subtree of every cycle, listed, in integers."""
 
 from __future__ import annotations
 
@@ -19,28 +19,35 @@ NODES = 6
 
 @dataclass(frozen=True)
 class Cycle:
-    """One pool; entry i of the three lists is one legal subtree. Rewards in tokens."""
+    """One pool; entry i of the three lists is one legal subtree."""
 
     pool: Pool
     sets: list[tuple[int, ...]]
-    rewards: list[Fraction]
-    times: list[Fraction]
+    rewards: list[int]  # units of 2**-20
+    times: list[int]
 
     def argmax(self, rate: Fraction) -> list[int]:
         """All maximisers of R - rate T."""
-        values = [r - rate * t for r, t in zip(self.rewards, self.times, strict=True)]
-        return [i for i, value in enumerate(values) if value == max(values)]
-
-    def best_ratios(self) -> list[int]:
-        ratios = [r / t for r, t in zip(self.rewards, self.times, strict=True)]
-        return [i for i, ratio in enumerate(ratios) if ratio == max(ratios)]
+        n, d = rate.numerator, rate.denominator
+        values = [d * r - n * t for r, t in zip(self.rewards, self.times, strict=True)]
+        best = max(values)
+        return [i for i, value in enumerate(values) if value == best]
 
     @property
     def rho(self) -> Fraction:
-        best = self.best_ratios()[0]
-        return self.rewards[best] / self.times[best]
+        """By comparing every pair of ratios, without lambda."""
+        reward, time = self.rewards[0], self.times[0]
+        for r, t in zip(self.rewards, self.times, strict=True):
+            if r * time > reward * t:
+                reward, time = r, t
+        return Fraction(reward, time)
 
-    def times_of(self, which: Sequence[int]) -> list[Fraction]:
+    def best_ratios(self) -> list[int]:
+        n, d = self.rho.numerator, self.rho.denominator
+        pairs = zip(self.rewards, self.times, strict=True)
+        return [i for i, (r, t) in enumerate(pairs) if r * d == n * t]
+
+    def times_of(self, which: Sequence[int]) -> list[int]:
         return [self.times[i] for i in which]
 
 
@@ -56,8 +63,8 @@ class World:
         """Of taking legal subtree `which[i]` in cycle i."""
         pairs = list(zip(self.cycles, which, strict=True))
         return Outcome(
-            np.array([cycle.rewards[i] for cycle, i in pairs], dtype=object),
-            np.array([cycle.times[i] for cycle, i in pairs], dtype=object),
+            np.array([Fraction(cycle.rewards[i]) for cycle, i in pairs], dtype=object),
+            np.array([Fraction(cycle.times[i]) for cycle, i in pairs], dtype=object),
         )
 
     def ratio_rule(self, rng: np.random.Generator) -> Outcome:
@@ -70,18 +77,18 @@ class World:
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
         """Shortest and longest legal time of every cycle."""
         times = [cycle.times for cycle in self.cycles]
-        shortest, longest = [min(t) for t in times], [max(t) for t in times]
+        shortest, longest = ([Fraction(f(t)) for t in times] for f in (min, max))
         return np.array(shortest, dtype=object), np.array(longest, dtype=object)
 
 
 def price(pool: Pool, cost: CostModel, k: int = K) -> Cycle:
+    """`cost` in whole nanoseconds."""
     sets, known = legal(pool.tree, k), masks(pool.routes)
     probs = pool.tree.path_probs.tolist()
-    rewards = [1 + Fraction(sum(probs[n] for n in nodes), PROBABILITY_ONE) for nodes in sets]
-    intercepts = [Fraction(float(b)) for b in cost.intercepts_ns]
+    rewards = [PROBABILITY_ONE + sum(probs[n] for n in nodes) for nodes in sets]
+    intercepts, expert = [int(b) for b in cost.intercepts_ns], int(cost.expert_ns)
     times = [
-        intercepts[len(nodes)] + Fraction(cost.expert_ns) * union_count(pool.routes, nodes, known)
-        for nodes in sets
+        intercepts[len(nodes)] + expert * union_count(pool.routes, nodes, known) for nodes in sets
     ]
     return Cycle(pool, sets, rewards, times)
 
