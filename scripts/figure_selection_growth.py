@@ -16,23 +16,21 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 PANELS = (
-    ("growth_nodes", "nodes", "nodes in the pool (K = 7)", "Search"),
-    ("growth_k", "k", "K (60 nodes)", "Search"),
-    ("growth_closure", "nodes", "nodes in the pool (no size limit)", "Minimum cuts"),
+    (("growth_nodes",), "nodes", "nodes in the pool (K = 7)"),
+    (("growth_k",), "k", "K (60 nodes)"),
+    (("growth_closure", "growth_closure_cheap"), "nodes", "nodes in the pool (no size limit)"),
 )
 
 
-def draw(axes: Any, rows: list[dict[str, Any]], along: str, label: str, paper_ms: float) -> None:
+def draw(axes: Any, rows: list[dict[str, Any]], along: str) -> None:
+    """One series: median, with a band from the 5th to the 95th percentile."""
     places = [row[along] for row in rows]
-    median = [row["median_us"] / 1e3 for row in rows]
-    low = [row["p5_us"] / 1e3 for row in rows]
-    high = [row["p95_us"] / 1e3 for row in rows]
-    axes.fill_between(places, low, high, alpha=0.25, linewidth=0, label="5th to 95th percentile")
-    axes.plot(places, median, marker="o", markersize=3, label=f"median, {rows[0]['pools']} pools")
-    axes.axhline(paper_ms, color="0.4", linestyle=":", label="paper, 18 nodes, K = 7")
-    axes.set_yscale("log")
-    axes.set_xlabel(label)
-    axes.grid(True, which="major", alpha=0.3)
+    median, low, high = (
+        [row[key] / 1e3 for row in rows] for key in ("median_us", "p5_us", "p95_us")
+    )
+    axes.fill_between(places, low, high, alpha=0.25, linewidth=0)
+    label = f"{rows[0]['what']}, median and 5-95 % of {rows[0]['pools']} pools"
+    axes.plot(places, median, marker="o", markersize=3, label=label)
 
 
 def main() -> None:
@@ -43,11 +41,20 @@ def main() -> None:
     found = json.loads(options.rows.read_text(encoding="utf-8"))
     machine, shape = found["machine"], found["geometry"]
     figure, axes = plt.subplots(1, len(PANELS), figsize=(11, 3.4), constrained_layout=True)
-    for panel, (name, along, label, title) in zip(axes, PANELS, strict=True):
-        draw(panel, found[name], along, label, found["paper_median_us"] / 1e3)
-        panel.set_title(title, fontsize=10)
+    for panel, (names, along, label) in zip(axes, PANELS, strict=True):
+        for name in names:
+            draw(panel, found[name], along)
+        panel.axhline(
+            found["paper_median_us"] / 1e3,
+            color="0.4",
+            linestyle=":",
+            label="paper: 18 nodes, K = 7",
+        )
+        panel.set_yscale("log")
+        panel.set_xlabel(label)
+        panel.grid(True, which="major", alpha=0.3)
+        panel.legend(fontsize=7)
     axes[0].set_ylabel("milliseconds per pool (CPU time)")
-    axes[0].legend(fontsize=7, loc="upper left")
     figure.suptitle(
         f"{shape['layers']} layers x {shape['experts']} experts, top-{shape['top']}, random pools; "
         f"one core of {machine['cpu']}, load {machine['load_average_before'][0]}",

@@ -11,9 +11,9 @@ LAYERS, EXPERTS, TOP, LEVELS = 48, 128, 8, 5
 SHARED = 1.5  # spread of a cycle's common router scores, in units of a row's own
 
 
-def cost(k: int) -> CostModel:
-    """paper_main with 9.44 MB experts, up to `k` nodes."""
-    return CostModel((85 + 0.6 * np.arange(k + 1)) * 1e6, 377_600.0)
+def cost(k: int, cheaper: int = 1) -> CostModel:
+    """paper_main with 9.44 MB experts, up to `k` nodes; or experts so many times cheaper."""
+    return CostModel((85 + 0.6 * np.arange(k + 1)) * 1e6, 377_600.0 / cheaper)
 
 
 def drafted(rng: np.random.Generator, width: int) -> DraftTree:

@@ -43,11 +43,9 @@ class Program:
     z_k: exactly k nodes are taken (one-hot), which carries free intercepts.
     """
 
-    def __init__(
-        self, tree: DraftTree, routes: Routes, cost: CostModel, k: int, backend: str = "SCIP"
-    ) -> None:
+    def __init__(self, tree: DraftTree, routes: Routes, cost: CostModel, k: int) -> None:
         self._tree, self._cost = tree, cost
-        self.solver = pywraplp.Solver.CreateSolver(backend)
+        self.solver = pywraplp.Solver.CreateSolver("SCIP")
         self.solver.SetNumThreads(1)
         nodes, sizes = len(tree), min(k, len(tree)) + 1
         self._x = [self.solver.BoolVar(f"x{v}") for v in range(nodes)]

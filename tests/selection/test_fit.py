@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from specfit.core import SpecfitError
+from specfit.selection.closure import affine
 from specfit.selection.cost import CostModel
-from specfit.selection.fit import fit, leave_one_out
+from specfit.selection.fit import fit, fit_affine, leave_one_out
 
 K = 7
 TRUE = CostModel(np.array([75, 90, 92, 91, 95, 99, 98, 104]) * 1e6, 377_600.0)
@@ -94,3 +95,50 @@ def test_one_state_cannot_be_left_out() -> None:
     _state, size, demand, time = probes()
     with pytest.raises(SpecfitError, match="two states"):
         leave_one_out(np.zeros(len(size)), size, demand, time, K)
+
+
+LINE = CostModel(80e6 + 1.5e6 * np.arange(K + 1), 377_600.0)
+
+
+def straight(noise: float = 0.0) -> tuple[np.ndarray, ...]:
+    state, size, demand, _ = probes()
+    time = np.array([LINE.predict_ns(s, d) for s, d in zip(size, demand, strict=True)])
+    return state, size, demand, time * (1 + noise * np.random.default_rng(1).standard_normal(144))
+
+
+def test_a_line_is_recovered_and_priced_beyond_the_largest_probe() -> None:
+    _state, size, demand, time = straight()
+    model = fit_affine(size, demand, time, 18)
+    assert model.k == 18 and model.expert_ns == pytest.approx(LINE.expert_ns, rel=1e-9)
+    assert model.intercepts_ns == pytest.approx(80e6 + 1.5e6 * np.arange(19), rel=1e-9)
+
+
+def test_the_line_is_least_squares_non_negative_and_what_the_closure_takes() -> None:
+    """No neighbour with a slope of at least 0 does better; where b_k fall, the slope is 0."""
+    for _state, size, demand, time in (probes(noise=0.02), straight(noise=0.02)):
+        model = fit_affine(size, demand, time, 18)
+        assert affine(model).node >= 0
+
+        def error(cost: CostModel, size=size, demand=demand, time=time) -> float:
+            told = [cost.predict_ns(s, d) for s, d in zip(size, demand, strict=True)]
+            return float(np.square(np.array(told) - time).sum())
+
+        least = error(model)
+        assert least >= error(fit(size, demand, time, K))
+        for base, node, expert in product((-1, 0, 1), repeat=3):
+            moved = model.intercepts_ns * (1 + 0.001 * base) + 1e4 * node * np.arange(19)
+            other = CostModel(moved, model.expert_ns * (1 + 0.001 * expert))
+            assert moved[1] < moved[0] or least <= error(other)
+    falling = fit_affine([0, 0, 1, 1, 2, 2], [10, 20, 10, 30, 10, 40], [9.0, 9, 7, 7, 5, 5], 3)
+    assert affine(falling).node == 0
+
+
+def test_a_line_that_the_probes_do_not_settle_is_refused() -> None:
+    size = np.repeat(np.arange(K + 1), 2)
+    with pytest.raises(SpecfitError, match="from that of a node"):
+        fit_affine(size, 384 + 100 * size, 1e8 + size, 18)
+
+
+def test_the_line_s_error_is_held_out_likewise() -> None:
+    state, size, demand, time = straight()
+    assert leave_one_out(state, size, demand, time, K, fit_affine).relative.max() < 1e-9
