@@ -134,8 +134,8 @@ def paper_size(count: int, repeats: int) -> tuple[list[Row], list[float]]:
     made = [
         row("atlas conversion, 18 nodes and root", 18, None, times["convert"]),
         row("search, every legal subtree", 18, k, times["plain"], None, legal),
-        row("search", 18, k, times["search"], 30, evaluated),
-        row("one call: conversion and search", 18, k, times["call"]),
+        row("search", 18, k, times["search"], None, evaluated),
+        row("one call: conversion and search", 18, k, times["call"], 30),
         row("all five levels, conversion included", 18, k, times["five"], 100),
     ]
     return made, np.mean(unions, axis=0).round(2).tolist()
