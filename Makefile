@@ -6,11 +6,14 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made
+# Drawing needs neither torch nor Hydra: a clone that only draws gets the small environment.
+DRAWING := $(VENV)/.drawing
+DRAWS := $(if $(wildcard $(STAMP)),$(STAMP),$(DRAWING))
 # PYTHON=/path/to/python3.12 chooses the interpreter; by default the first one found that fits.
 PYTHON ?=
 ARGS ?=
 
-.PHONY: help run test test-slow lint bench clean
+.PHONY: help run test test-slow lint bench plan reproduce verify tables figures report clean
 
 help: ## this list
 	@echo 'specfit: make TARGET [ARGS="selector=specfit cache_slots=12"] [PYTHON=python3.12]'
@@ -37,13 +40,45 @@ bench: $(STAMP) ## every scripts/bench_*.py; rows go to results/bench
 	    echo "== $$script"; $(BIN)/python "$$script" $(ARGS); \
 	done
 
+# SUITE="table_2 figure_4" takes some of experiments/, SIZE=preview or smoke, REPEATS=3, RESULTS=<folder>,
+# LAUNCHER="joblib hydra.launcher.n_jobs=2". ARGS replaces values in every cell, or with a name in front
+# in the cells of that name: ARGS="model=qwen3-30b-a3b drafter=redhat-eagle3 gsm8k:dataset=gsm8k".
+ASKED = $(if $(SUITE),--suite $(SUITE)) $(if $(SIZE),--size $(SIZE)) $(if $(REPEATS),--repeats $(REPEATS)) \
+	$(if $(RESULTS),--results $(RESULTS))
+
+plan: $(STAMP) ## what reproduce would run: cells, minutes, disk, what is there
+	@$(BIN)/python scripts/plan.py $(ASKED) -- $(ARGS)
+
+reproduce: $(STAMP) ## runs what the suites of experiments/ need and is missing
+	@$(BIN)/python scripts/reproduce.py $(ASKED) $(if $(LAUNCHER),--launcher $(LAUNCHER)) -- $(ARGS)
+
+verify: $(STAMP) ## runs a suite again and compares it with the reference rows
+	@$(BIN)/python scripts/verify.py $(ASKED) -- $(ARGS)
+
+# ONLY="table_2 figure_2" makes some; SIZE=preview, RESULTS and ARGS as for `make reproduce`.
+SHOWN = $(if $(SIZE),--size $(SIZE)) $(if $(RESULTS),--results $(RESULTS))
+DRAW = $(BIN)/python scripts/artefacts.py $(SHOWN) $(if $(ONLY),--only $(ONLY)) -- $(ARGS)
+
+tables: $(DRAWS) ## every table from the rows that are there: results/tables
+	@$(DRAW:artefacts.py=artefacts.py --tables)
+
+figures: $(DRAWS) ## every table and figure: results/tables, results/figures
+	@$(DRAW)
+
+# Draws them itself, unless `make figures report` has just done so.
+report: $(DRAWS) $(filter figures,$(MAKECMDGOALS)) ## the figures and results/report.html: all of it on one page
+	@$(BIN)/python scripts/report.py $(SHOWN) $(if $(filter figures,$(MAKECMDGOALS)),--as-drawn) -- $(ARGS)
+
 clean: ## the environment and every cache; rows in results/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	rm -rf dist build/lib build/bdist.*
 	find specfit tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
+$(STAMP): EXTRAS := run,figures,dev
+$(DRAWING): EXTRAS := figures
+
 # A candidate is tried, not looked up: a version manager's shim may exist and run nothing.
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP) $(DRAWING): pyproject.toml constraints.txt
 	@fits='import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))'; \
 	found=''; \
 	for candidate in $(or $(PYTHON),python3.11 python3.12 python3 python); do \
@@ -58,7 +93,7 @@ $(STAMP): pyproject.toml constraints.txt
 	    echo "making $(VENV) with $$found"; \
 	    "$$found" -m venv --clear $(VENV); \
 	fi
-	@echo 'installing specfit[run,figures,dev] into $(VENV) (minutes the first time)'
+	@echo 'installing specfit[$(EXTRAS)] into $(VENV) (minutes the first time)'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt -e '.[run,figures,dev]'
+	    -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@

@@ -17,12 +17,13 @@ import sys
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from checking.near_ties import closest, plain_model
+from transformers import PreTrainedModel
 
 from specfit.commands import compose
 from specfit.config import from_hydra
 from specfit.core import Request
-from specfit.resolve import Resolved, resolve
+from specfit.resolve import resolve
 from specfit.results.find import finished_runs
 from specfit.results.rows import load_run
 
@@ -32,11 +33,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("overrides", nargs="*", help="dataset=..., dataset.path=..., limit=...")
     return parser.parse_args()
-
-
-def plain_model(facts: Resolved) -> PreTrainedModel:
-    torch.set_num_threads(facts.config.threads)
-    return AutoModelForCausalLM.from_pretrained(facts.checkpoint.folder, dtype=torch.float32)
 
 
 @torch.inference_mode()
@@ -52,7 +48,6 @@ def generate(model: PreTrainedModel, request: Request) -> list[int]:
     return output[0, prompt.shape[1] :].tolist()
 
 
-@torch.inference_mode()
 def name_mismatch(
     model: PreTrainedModel, request: Request, ids: list[int], other: list[int]
 ) -> str:
@@ -60,38 +55,21 @@ def name_mismatch(
     at = next((i for i, (a, b) in enumerate(zip(ids, other, strict=False)) if a != b), None)
     if at is None:
         return f"one output is longer: {len(ids)} and {len(other)} tokens"
-    gaps: list[torch.Tensor] = []
-    hooks = [
-        layer.mlp.gate.register_forward_hook(lambda _m, _i, out: gaps.append(router_gap(*out)))
-        for layer in model.model.layers
-    ]
-    context = torch.tensor([[*request.prompt_ids.tolist(), *ids[:at]]])
-    logits = model(context).logits[0, -1]
-    for hook in hooks:
-        hook.remove()
-    best = logits.topk(2).values
-    layers = torch.stack(gaps)  # [L, T]
-    layer, row = divmod(int(layers.argmin()), layers.shape[1])
-    one_pass = int(logits.argmax())
-    agrees = {ids[at]: "generate", other[at]: "the run"}.get(one_pass, "neither")
+    prompt = request.prompt_ids.tolist()
+    found = closest(model, [*prompt, *ids[:at]])
+    agrees = {ids[at]: "generate", other[at]: "the run"}.get(found.token, "neither")
     return (
-        f"token {at}; margin of the two best logits {float(best[0] - best[1]):.1e}; closest router "
-        f"decision before it {float(layers.min()):.1e} (layer {layer}, token "
-        f"{row - len(request.prompt_ids)}); plain transformers in one pass agrees with {agrees}"
+        f"token {at}; margin of the two best logits {found.margin:.1e}; closest router decision "
+        f"before it {found.router_gap:.1e} (layer {found.layer}, token {found.row - len(prompt)}); "
+        f"plain transformers in one pass agrees with {agrees}"
     )
-
-
-def router_gap(logits: torch.Tensor, _scores: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-    """[T] relative gap between the last expert chosen and the first one not."""
-    k = chosen.shape[-1]
-    probs = logits.float().softmax(-1).topk(k + 1).values
-    return (probs[:, k - 1] - probs[:, k]) / probs[:, k - 1]
 
 
 def main() -> int:
     options = parse()
     facts = resolve(from_hydra(compose(options.overrides)))
-    model, workload = plain_model(facts), facts.workload
+    model = plain_model(facts.checkpoint.folder, facts.config.threads)
+    workload = facts.workload
     requests = {name: workload.request(index) for index, name in enumerate(workload.ids)}
     expected = {name: generate(model, request) for name, request in requests.items()}
     wrong = 0

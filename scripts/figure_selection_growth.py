@@ -1,69 +1,73 @@
-"""How selection time grows with pool, K and, without a size limit, nodes: from the bench's rows.
+"""How selection time (measured) grows with pool, K and, without a size limit, nodes.
 
-python scripts/figure_selection_growth.py [--rows results/bench/selection.json]
+python scripts/figure_selection_growth.py [--results results] [--size preview] [overrides]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
+from drawing import Drawing
+from matplotlib.figure import SubFigure
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+from specfit.results.analysis.accuracy import device_of, selection_bench
+from specfit.results.artefact import main
+from specfit.results.desk import Desk
+from specfit.results.labels import style_of
+from specfit.results.paper import SELECTION_MEDIAN_MS
+from specfit.results.stamp import Stamp
 
+SUITE = "section_4_6"
 PANELS = (
     (("growth_nodes",), "nodes", "nodes in the pool (K = 7)"),
     (("growth_k",), "k", "K (60 nodes)"),
     (("growth_closure", "growth_closure_cheap"), "nodes", "nodes in the pool (no size limit)"),
 )
+BELOW = 20.0  # room under the data for the legend, as a factor
+LOOKS = (style_of("specfit"), style_of("eagle3_cache"))
 
 
-def draw(axes: Any, rows: list[dict[str, Any]], along: str) -> None:
-    """One series: median, with a band from the 5th to the 95th percentile."""
+def make(desk: Desk) -> Drawing:
+    found = desk.suites(SUITE)[0]
+    bench = selection_bench(found)
+    lines = (f"Times are measured: {device_of(bench)}; random pools.",)
+    stamp = Stamp(lines, (), found.is_preview, (SUITE,))
+    largest = bench["growth_nodes"][-1]
+    alt = (
+        f"Median selection time against pool size, K and, for the unlimited rule, nodes; "
+        f"{largest['nodes']} nodes at K = 7 take {largest['median_us'] / 1e3:.2f} ms."
+    )
+    title = "Selection time against the size of the problem (measured)"
+    return Drawing("figure_selection_growth", title, 3.2, stamp, alt, lambda s: paint(s, bench))
+
+
+def paint(sheet: SubFigure, bench: Mapping[str, Any]) -> None:
+    axes: Any = sheet.subplots(1, len(PANELS))
+    for panel, (names, along, label) in zip(axes, PANELS, strict=True):
+        for name, style in zip(names, LOOKS, strict=False):
+            _series(panel, bench[name], along, style)
+        panel.axhline(
+            SELECTION_MEDIAN_MS, color="0.3", linestyle=":", label="paper: 18 nodes, K = 7"
+        )
+        panel.set_yscale("log")
+        panel.set_ylim(bottom=panel.get_ylim()[0] / BELOW)
+        panel.set_xlabel(label)
+        panel.legend(fontsize=7, loc="lower right")
+    axes[0].set_ylabel("ms per pool (measured)")
+
+
+def _series(panel: Any, rows: Sequence[Mapping[str, Any]], along: str, style: Any) -> None:
+    """Median, with a band from the 5th to the 95th percentile."""
     places = [row[along] for row in rows]
     median, low, high = (
         [row[key] / 1e3 for row in rows] for key in ("median_us", "p5_us", "p95_us")
     )
-    axes.fill_between(places, low, high, alpha=0.25, linewidth=0)
-    label = f"{rows[0]['what']}, median and 5-95 % of {rows[0]['pools']} pools"
-    axes.plot(places, median, marker="o", markersize=3, label=label)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=Path, default=Path("results/bench/selection.json"))
-    parser.add_argument("--out", type=Path, default=Path("results/figures/selection_growth.png"))
-    options = parser.parse_args()
-    found = json.loads(options.rows.read_text(encoding="utf-8"))
-    machine, shape = found["machine"], found["geometry"]
-    figure, axes = plt.subplots(1, len(PANELS), figsize=(11, 3.4), constrained_layout=True)
-    for panel, (names, along, label) in zip(axes, PANELS, strict=True):
-        for name in names:
-            draw(panel, found[name], along)
-        panel.axhline(
-            found["paper_median_us"] / 1e3,
-            color="0.4",
-            linestyle=":",
-            label="paper: 18 nodes, K = 7",
-        )
-        panel.set_yscale("log")
-        panel.set_xlabel(label)
-        panel.grid(True, which="major", alpha=0.3)
-        panel.legend(fontsize=7)
-    axes[0].set_ylabel("milliseconds per pool (CPU time)")
-    figure.suptitle(
-        f"{shape['layers']} layers x {shape['experts']} experts, top-{shape['top']}, random pools; "
-        f"one core of {machine['cpu']}, load {machine['load_average_before'][0]}",
-        fontsize=9,
-    )
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(options.out, dpi=150)
-    print(f"wrote {options.out}")
+    panel.fill_between(places, low, high, color=style.colour, alpha=0.25, linewidth=0)
+    label = f"{rows[0]['what']}:\nmedian, 5-95 % of {rows[0]['pools']} pools"
+    panel.plot(places, median, color=style.colour, marker=style.marker, ms=4, label=label)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(make, __doc__))

@@ -32,11 +32,15 @@ def _table(name: str) -> str:
     return "\n".join(lines)
 
 
-def rewritten(text: str) -> str:
+def filled(text: str, begin: str, end: str, body: str) -> str:
     """`text` with the block between the markers made anew."""
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{dictionary()}\n{END}{after}"
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n{body}\n{end}{after}"
+
+
+def rewritten(text: str) -> str:
+    return filled(text, BEGIN, END, dictionary())
 
 
 def main() -> int:

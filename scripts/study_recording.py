@@ -1,53 +1,70 @@
-"""Selection studied on a recording: the numbers behind table 5, as results/bench/study_<id>.json.
+"""Selection studied on a recording, for table 5: results/bench/study_<run id>.json.
 
     python -m specfit.record                                  # once
     python -m specfit.replay recording=<id> selector=specfit  # fits b_k and beta, leaves the cycles
     python scripts/study_recording.py <replay folder>         # e.g. results/replays/<run id>
-    python scripts/table_5.py
+    python scripts/table_5.py                                 # of `make reproduce SUITE=table_5`
 
 Two weightings: every recorded position once, and the cycles that the replayed run starts. Predicted
-times are the fit's (modelled); acceptances are the recorded ones.
+times are the fit's (modelled); acceptances are the recorded ones. Beside the paper's fit stands the
+line b_k = a + c k through the same probes, with and without the size limit (app. A.3).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from specfit.core import Routes, SpecfitError
+from specfit.results.atomic import write_json
 from specfit.results.manifest import read_manifest
 from specfit.results.recording import Recording, find_recording, read_recording
 from specfit.results.rows import RunRows, load_run
 from specfit.selection.cost import CostModel
-from specfit.selection.study import Pools, State, compare
+from specfit.selection.fit import Fitting, fit, fit_affine, leave_one_out
+from specfit.selection.straight import compare_line
+from specfit.selection.study import Pools, State, compare, recorded_sums
+
+Key = tuple[str, int]
+"""Request and position: one recorded state."""
+SUMS = ("tokens_best", "ns_best", "tokens_ratio", "ns_ratio")
 
 
-def states_of(
-    recording: Recording, ids: list[str]
-) -> tuple[list[State], dict[tuple[str, int], int]]:
-    """Every recorded position of the requests `ids`, and where each is among them."""
-    states: list[State] = []
-    index = {}
+@dataclass(frozen=True)
+class Fit:
+    cost: CostModel
+    error: float  # mean of |predicted - probed| / probed, leaving one state out
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.cost.to_dict() | {"mean_relative_error": self.error}
+
+
+def states_of(recording: Recording, ids: list[str]) -> dict[Key, State]:
+    """Every recorded position of the requests `ids`, in order."""
+    states: dict[Key, State] = {}
     for request in recording.requests:
         pools = request.pools
         if pools is None or request.request_id not in ids:
             continue
         for position in range(len(pools)):
-            index[request.request_id, position] = len(states)
             atlas = pools.atlas(position).astype(np.int64)
             accepted = pools.accepted[pools.nodes(position)]
-            states.append(State(pools.tree(position), Routes(atlas[0], atlas[1:]), accepted))
-    return states, index
+            state = State(pools.tree(position), Routes(atlas[0], atlas[1:]), accepted)
+            states[request.request_id, position] = state
+    return states
 
 
-def started(rows: RunRows, index: dict[tuple[str, int], int]) -> np.ndarray:
+def started(rows: RunRows, keys: list[Key]) -> np.ndarray:
     """How many of the run's cycles start at each state: 0 or 1."""
-    weights = np.zeros(len(index))
+    index = {key: at for at, key in enumerate(keys)}
+    weights = np.zeros(len(keys))
     prompts = dict(zip(rows.requests["request_id"], rows.requests["prompt_tokens"], strict=True))
     cycles = rows.cycles[rows.cycles["cycle"] > 0]
     for request_id, context in zip(cycles["request_id"], cycles["context_tokens"], strict=True):
@@ -55,7 +72,8 @@ def started(rows: RunRows, index: dict[tuple[str, int], int]) -> np.ndarray:
     return weights
 
 
-def cost_of(results: Path, folder: Path) -> CostModel:
+def probes_of(results: Path, folder: Path) -> list[dict[str, Any]]:
+    """The calibration probes behind the run's fit."""
     manifest = read_manifest(folder)
     assert manifest is not None
     calibration = manifest.identity["digests"].get("calibration")
@@ -64,39 +82,78 @@ def cost_of(results: Path, folder: Path) -> CostModel:
     for below in ("replays/calibrations", "calibrations"):
         path = results / below / f"{calibration}.json"
         if path.exists():
-            return CostModel.from_dict(json.loads(path.read_text())["cost"])
+            return list(json.loads(path.read_text(encoding="utf-8"))["probes"])
     raise SpecfitError(f"calibration {calibration} is not in {results}; replay again")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("replay", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("results/bench"))
-    options = parser.parse_args()
-    results = options.replay.parent.parent
-    rows = load_run(options.replay)
-    assert rows.info.recording is not None, "a replay's manifest names its recording"
+def fits_of(probes: list[dict[str, Any]], largest_pool: int) -> dict[str, Fit]:
+    """Both fits of the same probes, with their errors; the line prices whole pools."""
+    states = [(probe["request_id"], probe["position"]) for probe in probes]
+    known = {state: number for number, state in enumerate(dict.fromkeys(states))}
+    numbers = [known[state] for state in states]
+    columns = [[probe[name] for probe in probes] for name in ("size", "demand", "cycle_ns")]
+    k = max(columns[0])
+
+    def one(fitting: Fitting, priced: int) -> Fit:
+        held_out = leave_one_out(numbers, *columns, k, fitting)
+        return Fit(fitting(*columns, priced), float(held_out.relative.mean()))
+
+    return {"free": one(fit, k), "line": one(fit_affine, max(k, largest_pool))}
+
+
+def weighed(
+    pools: Pools, fits: dict[str, Fit], keys: list[Key], weights: np.ndarray
+) -> dict[str, Any]:
+    """One column of the table: both rules, the line, and recorded sums by request for intervals."""
+    cost, line = fits["free"].cost, fits["line"].cost
+    found = compare(pools, cost, weights)
+    sums = weights[:, None] * recorded_sums(pools, cost, found.best_throughput)
+    by_request = pd.DataFrame(sums, columns=list(SUMS)).groupby([name for name, _ in keys]).sum()
+    return {
+        "rules": asdict(found) | {"gap": found.gap, "relative_bound": found.relative_bound},
+        "line": asdict(compare_line(pools, cost, line, weights)),
+        "recorded": {name: by_request[name].tolist() for name in SUMS},
+    }
+
+
+def study(folder: Path) -> dict[str, Any]:
+    results = folder.parent.parent
+    rows = load_run(folder)
+    if rows.info.recording is None:
+        raise SpecfitError(f"{folder} is no replay; a study needs the recording that one read")
     recording = read_recording(find_recording(rows.info.recording, results))
-    states, index = states_of(recording, rows.ok_ids)
-    cost = cost_of(results, options.replay)
-    pools = Pools(states, recording.shape.experts, cost.k)
-    weightings = {"every position": None, "cycles of the run": started(rows, index)}
-    found = {name: compare(pools, cost, weights) for name, weights in weightings.items()}
-    document = {
+    states = states_of(recording, rows.ok_ids)
+    keys = list(states)
+    fits = fits_of(probes_of(results, folder), max(len(state.tree) for state in states.values()))
+    pools = Pools(list(states.values()), recording.shape.experts, fits["free"].cost.k)
+    weightings = {"every position": np.ones(len(keys)), "cycles of the run": started(rows, keys)}
+    return {
         "info": asdict(rows.info),
         "requests": len(rows.ok_ids),
-        "cost": cost.to_dict(),
-        "weightings": {
-            name: asdict(one) | {"gap": one.gap, "relative_bound": one.relative_bound}
-            for name, one in found.items()
-        },
+        "fits": {name: one.to_dict() for name, one in fits.items()},
+        "weightings": {name: weighed(pools, fits, keys, w) for name, w in weightings.items()},
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / f"study_{rows.info.run_id}.json"
-    path.write_text(json.dumps(document, indent=2) + "\n")
-    print(pd.DataFrame(document["weightings"]).to_string())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("replay", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("results/bench"), help="folder")
+    options = parser.parse_args()
+    try:
+        document = study(options.replay)
+    except SpecfitError as error:
+        print(f"specfit: {error}", file=sys.stderr)
+        return 2
+    for part in ("rules", "line"):
+        columns = {name: one[part] for name, one in document["weightings"].items()}
+        print(pd.DataFrame(columns).to_string())
+    path = options.out / f"study_{document['info']['run_id']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, document)
     print(f"rows: {path}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,21 +3,30 @@
     python scripts/trace_rates.py [--trace FILE.npz --array seqs --experts 128] [--tokens 1 4 8]
 
 Without --trace: the public Qwen3-30B-A3B-Instruct-2507 prefill trace in $SPECFIT_DATA/traces. Rates
-are event-atomic: one forward over n consecutive tokens is one access set. Numbers are counted from
-the trace; no clock is involved.
+are event-atomic: one forward over n consecutive tokens is one access set. The figures told with the
+public trace count plain LRU one access after the other; that count stands beside them. Numbers are
+counted from the trace; no clock is involved.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 
 import numpy as np
 
 from specfit.core import SpecfitError
-from specfit.offload.traces import Trace, belady_hits, check, policy_hits, union_growth
+from specfit.offload.traces import (
+    Trace,
+    belady_hits,
+    check,
+    count_uses,
+    lru_hits,
+    policy_hits,
+    union_growth,
+)
+from specfit.results.atomic import write_json
 
 PUBLIC = "traces/qwen3_30b_a3b_instruct2507_prefill_topk.npz"
 UNION = {1: 8.0, 2: 12.4, 3: 15.8, 4: 18.8, 5: 21.3, 6: 23.5, 8: 27.2, 16: 37.2}
@@ -33,8 +42,74 @@ def load(path: Path, array: str) -> list[Trace]:
     return list(found) if found.ndim == 4 else [found]
 
 
+def show_growth(traces: list[Trace], experts: int, is_public: bool) -> dict[int, float]:
+    print("\ndistinct experts per layer of n consecutive tokens (mean over all windows)")
+    print(f"{'n':>4}{'here':>9}{'published':>12}")
+    growth = {tokens: union_growth(traces, tokens, experts) for tokens in UNION}
+    for tokens, found in growth.items():
+        print(f"{tokens:4d}{found:9.2f}{UNION[tokens] if is_public else '-':>12}")
+    return growth
+
+
+def show_lru(
+    traces: list[Trace], experts: int, slots: list[int], is_public: bool
+) -> dict[int, float]:
+    print("\nhit rate of plain LRU, one access after the other, contents carried on")
+    print(f"{'slots':>7}{'here':>9}{'published':>12}")
+    rates = {count: lru_hits(traces, experts, count).rate for count in slots}
+    for count, found in rates.items():
+        told = f"{LRU[count]:.2f}" if is_public and count in LRU else "-"
+        print(f"{count:7d}{found:9.3f}{told:>12}")
+    return rates
+
+
+def show_events(
+    traces: list[Trace], experts: int, sizes: list[int], slots: list[int]
+) -> list[dict[str, int]]:
+    print("\nhit rate, one forward of n tokens = one access set, contents carried on")
+    print(f"{'n':>4}{'slots':>7}{'our policy':>12}{'Belady':>9}")
+    rows = []
+    for tokens in sizes:
+        for count in slots:
+            own = policy_hits(traces, tokens, experts, count)
+            best = belady_hits(traces, tokens, experts, count)
+            assert own.hits <= best.hits and own.demand == best.demand, "Belady is a bound"
+            print(f"{tokens:4d}{count:7d}{own.rate:12.3f}{best.rate:9.3f}")
+            row = {"tokens": tokens, "slots": count, "policy_hits": own.hits}
+            rows.append(row | {"belady_hits": best.hits, "demand": own.demand})
+    return rows
+
+
+POLICIES = ("lru", "lfu", "lfru", "decayed_lfu", "least_stale", "static")
+
+
+def show_policies(
+    traces: list[Trace], experts: int, sizes: list[int], slots: list[int]
+) -> list[dict[str, float]]:
+    """`static` pins what the first trace uses most; every policy is counted on the others."""
+    if len(traces) < 2:
+        return []
+    first, rest = count_uses(traces[:1], experts), traces[1:]
+    print(f"\nhit rate by policy, all traces but the first ({len(rest)})")
+    print(f"{'n':>4}{'slots':>7}" + "".join(f"{name:>13}" for name in POLICIES))
+    rows = []
+    for tokens in sizes:
+        for count in slots:
+            rates = {
+                name: policy_hits(
+                    rest, tokens, experts, count, name, first if name == "static" else None
+                ).rate
+                for name in POLICIES
+            }
+            print(f"{tokens:4d}{count:7d}" + "".join(f"{r:13.3f}" for r in rates.values()))
+            rows.append({"tokens": tokens, "slots": count, **rates})
+    return rows
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--array", default="seqs")
     parser.add_argument("--experts", type=int, default=128)
@@ -42,42 +117,26 @@ def main() -> None:
     parser.add_argument("--slots", type=int, nargs="+", default=list(LRU))
     parser.add_argument("--out", type=Path, default=Path("results/bench/traces.json"))
     options = parser.parse_args()
-    public = options.trace is None
-    data = os.environ.get("SPECFIT_DATA")
+    public, data = options.trace is None, os.environ.get("SPECFIT_DATA")
     if public and data is None:
         parser.error("set SPECFIT_DATA, or name a file with --trace")
     path = options.trace or Path(str(data)) / PUBLIC
-    traces = load(path, options.array)
-    check(traces, options.experts)
-    n = sum(map(len, traces))
+    traces, experts = load(path, options.array), options.experts
+    check(traces, experts)
+    n, shape = sum(map(len, traces)), traces[0].shape
     print(
-        f"{path.name}[{options.array}]: {len(traces)} sequences, {n} tokens, "
-        f"{traces[0].shape[1]} layers, {options.experts} experts, top-{traces[0].shape[2]}"
+        f"{path.name}[{options.array}]: {len(traces)} sequences, {n} tokens, {shape[1]} layers, "
+        f"{experts} experts, top-{shape[2]}"
     )
-    print("\ndistinct experts per layer of n consecutive tokens (mean over all windows)")
-    print(f"{'n':>4}{'here':>9}{'published':>12}")
-    growth = {}
-    for tokens, told in UNION.items():
-        growth[tokens] = union_growth(traces, tokens, options.experts)
-        print(f"{tokens:4d}{growth[tokens]:9.2f}{told if public else '-':>12}")
-    print(
-        "\nhit rate, one forward of n tokens = one access set; contents carried between sequences"
-    )
-    print(f"{'n':>4}{'slots':>7}{'our policy':>12}{'Belady':>9}{'published LRU':>15}")
-    rates = []
-    for tokens in options.tokens:
-        for slots in options.slots:
-            own = policy_hits(traces, tokens, options.experts, slots)
-            best = belady_hits(traces, tokens, options.experts, slots)
-            assert own.hits <= best.hits and own.demand == best.demand, "Belady is a bound"
-            told = f"{LRU[slots]:.2f}" if public and tokens == 1 and slots in LRU else "-"
-            print(f"{tokens:4d}{slots:7d}{own.rate:12.3f}{best.rate:9.3f}{told:>15}")
-            row = {"tokens": tokens, "slots": slots, "policy_hits": own.hits}
-            rates.append(row | {"belady_hits": best.hits, "demand": own.demand})
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     document = {"trace": path.name, "array": options.array, "sequences": len(traces), "tokens": n}
-    document |= {"union_growth": growth, "rates": rates}
-    options.out.write_text(json.dumps(document, indent=2) + "\n")
+    document |= {
+        "union_growth": show_growth(traces, experts, public),
+        "lru_one_by_one": show_lru(traces, experts, options.slots, public),
+        "rates": show_events(traces, experts, options.tokens, options.slots),
+        "policies": show_policies(traces, experts, options.tokens, options.slots),
+    }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    write_json(options.out, document)
 
 
 if __name__ == "__main__":

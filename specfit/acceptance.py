@@ -13,20 +13,16 @@ def accepted_rows(tree: DraftTree, selection: Selection, next_tokens: IntArray) 
     `next_tokens[row]` is the target's argmax after the row (0 = root, i = selection.nodes[i - 1]).
     The tokens committed are `next_tokens[rows]`: the accepted drafts, then the bonus.
     """
-    row_of = {node: row for row, node in enumerate(selection.nodes, start=1)}
+    parents, tokens, said = tree.parents.tolist(), tree.tokens.tolist(), next_tokens.tolist()
+    row_of = {
+        (parents[node], tokens[node]): row for row, node in enumerate(selection.nodes, start=1)
+    }
+    assert len(row_of) == len(selection.nodes), "children of one parent are distinct tokens"
     rows, at = [0], ROOT
-    while True:
-        wanted = int(next_tokens[rows[-1]])
-        match = [
-            node
-            for node in selection.nodes
-            if int(tree.parents[node]) == at and int(tree.tokens[node]) == wanted
-        ]
-        if not match:
-            return rows
-        assert len(match) == 1, "children of one parent are distinct tokens"
-        at = match[0]
-        rows.append(row_of[at])
+    while (row := row_of.get((at, said[rows[-1]]))) is not None:
+        rows.append(row)
+        at = selection.nodes[row - 1]
+    return rows
 
 
 def cut_at_stop(
@@ -44,8 +40,8 @@ def count_mismatches(routes: Routes, selection: Selection, routed: np.ndarray) -
 
     `routed` is [1 + |S|, L, k]. Differences are near-ties: the atlas is another forward.
     """
-    told = np.concatenate([routes.root[None], routes.nodes[list(selection.nodes)]])
-    if np.array_equal(told, routed):  # nearly always, and quick to see
+    told = np.concatenate([routes.root[None], routes.nodes.take(selection.nodes, axis=0)])
+    if bool((told == routed).all()):  # nearly always, and quick to see
         return 0
     named = (routed[..., :, None] == told[..., None, :]).any(axis=-1)
     return int(named.size - named.sum())

@@ -3,50 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from specfit.core import SpecfitError
 from specfit.decoder import Decoder
+from specfit.drafter.tempered import TemperedDrafter
 from specfit.facts import Facts, Machine
-from specfit.protocols import Clock, RouteSource, Selector
+from specfit.hardware.profile import Billing, Profile
+from specfit.plugins import named
+from specfit.protocols import Clock, Drafter, RouteSource, Selector, Target
 from specfit.recorded.playback import Playback
 from specfit.recorded.routes import KnownRoutes, check_same_pair
+from specfit.routes.last_token import LastTokenRoutes
 from specfit.routes.noisy import NoisyRoutes
+from specfit.routes.token_table import TokenTableRoutes, load_table
 from specfit.selection.cost import CostModel
 from specfit.selection.registry import Choice
+from specfit.selection.rivals.moe_speq import LinkCosts
+from specfit.selection.selectors import SpecFit
+from specfit.selection.sizes import BySize
 
 
-def build_selector(facts: Facts, cost: CostModel | None) -> Selector:
-    wanted = facts.config.selector
-    choice = Choice(wanted.name, wanted.k, wanted.adaptive_depth, facts.geometry.experts, cost)
+def build_selector(facts: Facts, cost: CostModel | None, sizes: BySize | None = None) -> Selector:
+    wanted, pool = facts.config.selector, facts.config.drafter.pool_nodes
+    if facts.kind.unlimited and wanted.k < pool:
+        raise SpecfitError(
+            f"selector={wanted.name} has no size limit, so selector.k is the pool's size: it is "
+            f"{wanted.k}, and a pool has up to {pool} nodes; set selector.k={pool}"
+        )
+    choice = Choice(
+        wanted.name,
+        wanted.k,
+        wanted.adaptive_depth,
+        facts.geometry.experts,
+        cost,
+        facts.config.objective,
+        facts.config.lambda_tokens_per_s,
+        sizes,
+        link_costs(facts.profile, facts.billing),
+        facts.config.cost,
+    )
     return facts.kind.make(choice)
+
+
+def link_costs(profile: Profile, billing: Billing) -> LinkCosts | None:
+    """What the modelled clock bills a cycle, per own expert; None where the profile lacks it."""
+    if profile.link_gbps is None or profile.fixed_ms is None:
+        return None
+    scale = billing.layer_scale
+    return LinkCosts(
+        fixed_ns=(profile.fixed_ms + profile.commit_ms) * 1e6,
+        draft_level_ns=profile.draft_level_ms * 1e6,
+        node_ns=profile.node_ms * 1e6,
+        expert_ns=scale * profile.expert_us * 1e3,
+        copy_ns=scale * billing.expert_bytes / profile.link_gbps,
+    )
 
 
 def build_decoder(facts: Facts, machine: Machine, selector: Selector, clock: Clock) -> Decoder:
     drafter = machine.drafter() if selector.drafts else None
-    routes = build_routes(facts, machine) if selector.reads_routes else None
-    return Decoder(machine.target, drafter, routes, selector, clock)
+    routes, foresight = None, machine.foresight()
+    if selector.reads_routes or foresight is not None:
+        routes = routes_named(facts.config.routes.name)(facts, machine, drafter)
+    show_residency(selector, machine.target)
+    temperature = facts.config.drafter.temperature
+    if drafter is not None and temperature != 1.0:  # routes go on reading the head itself
+        drafter = TemperedDrafter(drafter, temperature)
+    return Decoder(machine.target, drafter, routes, selector, clock, foresight)
 
 
-def build_routes(facts: Facts, machine: Machine) -> RouteSource:
-    return routes_named(facts.config.routes.name)(facts, machine)
+def show_residency(selector: Selector, target: Target) -> None:
+    """To a rule whose cost tells absent experts from resident ones."""
+    if isinstance(selector, SpecFit):
+        selector.watch(lambda: target.resident())
 
 
-def routes_named(name: str) -> Callable[[Facts, Machine], RouteSource]:
-    if name not in ROUTES:
-        raise SpecfitError(f"routes.name is {name!r}; use one of {', '.join(ROUTES)}")
-    return ROUTES[name]
+RouteMaker = Callable[[Facts, Machine, Drafter | None], RouteSource]
 
 
-def _atlas(facts: Facts, machine: Machine) -> RouteSource:
+def routes_named(name: str) -> RouteMaker:
+    """Ours, or package.module:name of somebody else's."""
+    what = "a function (facts, machine, drafter) -> RouteSource"
+    return named("routes.name", name, ROUTES, callable, what)
+
+
+def _atlas(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
     return machine.exact_routes()
 
 
-def _noisy(facts: Facts, machine: Machine) -> RouteSource:
+def _noisy(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
     accuracy, seed = facts.config.routes.accuracy, facts.config.seed
     return NoisyRoutes(machine.exact_routes(), facts.geometry.experts, accuracy, seed)
 
 
-def _recorded(facts: Facts, machine: Machine) -> RouteSource:
+def _recorded(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
     recording = facts.known_recording()
     if recording is None:
         raise SpecfitError("routes=recording needs recording=<id or folder>; see specfit.record")
@@ -55,8 +105,37 @@ def _recorded(facts: Facts, machine: Machine) -> RouteSource:
     return KnownRoutes(Playback(recording.requests), machine.exact_routes())
 
 
-ROUTES: dict[str, Callable[[Facts, Machine], RouteSource]] = {
+def _learned(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
+    if drafter is None:
+        raise SpecfitError(
+            f"routes=learned reads a drafter's features, and selector={facts.config.selector.name} "
+            "drafts nothing; use routes=token_table or routes=last_token"
+        )
+    return machine.learned_routes(_file(facts), drafter)
+
+
+def _token_table(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
+    return TokenTableRoutes(load_table(_file(facts), facts.target_digest))
+
+
+def _last_token(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
+    return LastTokenRoutes()
+
+
+def _file(facts: Facts) -> Path:
+    if facts.routes_file is None:
+        raise SpecfitError(
+            f"routes={facts.config.routes.name} reads a file; set routes.path to its folder"
+        )
+    return facts.routes_file
+
+
+ROUTES: dict[str, RouteMaker] = {
     "atlas": _atlas,
     "noisy": _noisy,
     "recording": _recorded,
+    "learned": _learned,
+    "token_table": _token_table,
+    "last_token": _last_token,
 }
+"""Name in a config -> what makes the source of one decoder, from its machine and its drafter."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 
+from specfit.core import SpecfitError
 from specfit.drafter.checkpoint import load_head
 from specfit.drafter.eagle import EagleDrafter
 from specfit.drafter.head import EagleHead
@@ -15,17 +17,20 @@ from specfit.drafter.oracle import OracleDrafter, Scripts
 from specfit.facts import Facts
 from specfit.hardware.clock import ModelledClock, WallClock
 from specfit.hardware.nvml import Watch
-from specfit.offload.cache import ExpertCache
+from specfit.movement import CLAIRVOYANT, make_cache, pin_most_used
 from specfit.offload.experts import ExpertEngine
 from specfit.offload.kernels.choice import choose_arithmetic
 from specfit.offload.pagelock import CudaRegistrar
+from specfit.offload.prefetch import Prefetcher
 from specfit.offload.streams import StreamedCopyEngine
 from specfit.offload.transfer import CopyEngine, CpuCopyEngine, LinkUse
 from specfit.protocols import Clock, Drafter
 from specfit.resolve import Resolved
 from specfit.results.schema import MachineState
 from specfit.routes.atlas import AtlasRoutes
+from specfit.routes.learned import LearnedRoutes
 from specfit.routes.markov import MarkovRoutes
+from specfit.routes.predictor import load_predictor
 from specfit.scripted import is_scripted, scripts_of
 from specfit.target.dummy import RandomCheckpoint, load_random
 from specfit.target.forced import ForcedTarget
@@ -58,10 +63,22 @@ class Machine:
         """Also what calibration reads, whatever the run's own source is: noise is selection's."""
         return AtlasRoutes(self.target)
 
+    def learned_routes(self, file: Path, drafter: Drafter) -> LearnedRoutes:
+        if not isinstance(drafter, EagleDrafter):
+            raise SpecfitError(
+                "routes=learned reads the features of a draft head, which drafter=oracle has not; "
+                "use drafter=embedded or another head"
+            )
+        pair = {"target": self.facts.target_digest, "drafter": self.facts.drafter_digest}
+        return LearnedRoutes(load_predictor(file, pair, self.facts.device), drafter)
+
     @property
     def locked_share(self) -> float | None:
         report = self.loaded.store.lock_report
         return None if report is None else report.locked_bytes / report.total_bytes
+
+    def foresight(self) -> Prefetcher | None:
+        return self.engine.cache.prefetcher
 
     def request_begins(self) -> None:
         self.engine.copies.link = LinkUse()
@@ -75,7 +92,8 @@ class Machine:
 
     def clock(self) -> Clock:
         if self.facts.clock == "modelled":
-            return ModelledClock(self.facts.profile, self.facts.billing)
+            route_ms = self.facts.config.routes.level_ms
+            return ModelledClock(self.facts.profile, self.facts.billing, route_ms)
         on_cuda = self.facts.device.type == "cuda"
         return WallClock(torch.cuda.synchronize if on_cuda else _nothing, self.target.expert_bytes)
 
@@ -83,6 +101,11 @@ class Machine:
 def build_machine(facts: Facts, slots: int, drafts: bool) -> Machine:
     """Raises SpecfitError for a damaged checkpoint, a head that does not fit, too little memory."""
     assert isinstance(facts, Resolved), "a live machine needs a checkpoint and a device"
+    if facts.config.policy == CLAIRVOYANT:
+        raise SpecfitError(
+            "policy=belady knows the future, which a replay has and a run has not; use "
+            "specfit.replay, or another policy"
+        )
     torch.set_num_threads(facts.config.threads)
     loaded = _loaded(facts)
     loaded.attach(None)  # the slots of the machine before go first
@@ -95,7 +118,9 @@ def build_machine(facts: Facts, slots: int, drafts: bool) -> Machine:
         target: OffloadedTarget = ForcedTarget(*parts, scripts=scripts)
     else:
         target = OffloadedTarget(*parts)
-    return Machine(target, engine, head, loaded, facts, Watch(_uuid(facts)), scripts)
+    machine = Machine(target, engine, head, loaded, facts, Watch(_uuid(facts)), scripts)
+    pin_most_used(facts, target, engine.cache, machine.clock())
+    return machine
 
 
 def _uuid(facts: Resolved) -> str | None:
@@ -109,21 +134,30 @@ def build_engine(facts: Resolved, loaded: LoadedModel, slots: int) -> ExpertEngi
     """Raises SpecfitError where the slots do not fit the device."""
     in_flight, gpu = facts.profile.copies_in_flight, facts.config.gpu
     shape = loaded.geometry
-    cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=in_flight + 1)
+    cache = make_cache(facts, slots)
+    if facts.config.miss != "transfer" and facts.device.type == "cuda":
+        raise SpecfitError(
+            f"miss={facts.config.miss} is modelled so far and needs device=cpu; on a GPU use "
+            "miss=transfer"
+        )
     arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, facts.device)
-    copies = copy_engine(facts.device, in_flight, gpu.link_gbps_cap)
+    beside = 1 if cache.prefetcher is not None else 0
+    copies = copy_engine(facts.device, in_flight, gpu.link_gbps_cap, beside)
     engine = ExpertEngine(loaded.store, cache, copies, arithmetic, facts.device)
     if facts.config.model.routing == "markov":
         engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, facts.config.seed)
     return engine
 
 
-def copy_engine(device: torch.device, in_flight: int, link_gbps_cap: float | None) -> CopyEngine:
+def copy_engine(
+    device: torch.device, in_flight: int, link_gbps_cap: float | None, beside: int = 0
+) -> CopyEngine:
+    """`beside`: streams for copies that nobody has demanded yet."""
     if device.type != "cuda":
         return CpuCopyEngine(in_flight, link_gbps_cap)
     from specfit.offload.cuda import CudaStreams
 
-    return StreamedCopyEngine(CudaStreams(device, in_flight, link_gbps_cap), in_flight)
+    return StreamedCopyEngine(CudaStreams(device, in_flight + beside, link_gbps_cap), in_flight)
 
 
 _kept: dict[tuple[object, ...], LoadedModel] = {}

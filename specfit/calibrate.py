@@ -7,22 +7,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from specfit.assembly import build_decoder, build_selector, routes_named
 from specfit.commands import hydra_command
 from specfit.config import from_hydra
 from specfit.core import SpecfitError
 from specfit.facts import Assemble, Facts
+from specfit.movement import CLAIRVOYANT, COMMITTED, QUESTIONS
 from specfit.probing import Probe, Prober
+from specfit.protocols import RouteSource
 from specfit.results import identity
-from specfit.results.atomic import write_json
+from specfit.results.atomic import write_json, write_json_once
+from specfit.results.recording import file_digest
 from specfit.selection.cost import CostModel
-from specfit.selection.fit import fit, leave_one_out
+from specfit.selection.costs import BY_RESIDENCY
+from specfit.selection.fit import Fitting, LeaveOneOut, fit, fit_affine, leave_one_out
+from specfit.selection.prices import best_prices, fit_misses
+from specfit.selection.sizes import BySize, by_size
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,15 @@ class Calibration:
     cost: CostModel
     path: Path
     made_now: bool
+    is_line: bool = False  # b_k = a + c k, as a selector without a size limit needs
+
+    def sizes(self, k: int) -> BySize:
+        """The same probes by node count alone. Raises SpecfitError where the file holds none."""
+        stored = _stored(self.path)
+        if "probes" not in stored:
+            raise SpecfitError(f"{self.path} holds no probes; remove it to make a new one")
+        probes = _probes_in(stored)
+        return by_size([probe.family for probe in probes], *_columns(probes), k)
 
 
 def calibration_slots(facts: Facts) -> int:
@@ -55,15 +72,21 @@ def find_or_make(
     given = facts.config.calibration.path
     path = results / "calibrations" / f"{calibration_id}.json"
     if given is not None:
-        return _read(Path(given), wanted, calibration_id)
+        return _read(facts, Path(given), wanted, calibration_id)
     if path.exists() and not facts.config.force:
-        return _read(path, wanted, calibration_id)
+        return _read(facts, path, wanted, calibration_id)
     if begins is not None:
         begins()
-    probes = _probe(facts, assemble)
+    document = _document(facts, assemble, calibration_id, wanted, _probe(facts, assemble))
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, _document(facts, calibration_id, wanted, probes))
-    return Calibration(calibration_id, _fitted(facts, probes), path, made_now=True)
+    # Jobs of one sweep may probe at once: all of them go by one fit.
+    (write_json if facts.config.force else write_json_once)(path, document)
+    return replace(_read(facts, path, wanted, calibration_id), made_now=True)
+
+
+def calibration_id_of(facts: Facts) -> str:
+    """Of the fit that a run would use, known before anything is probed."""
+    return identity.calibration_id(identity.calibration_identity(_identity_parts(facts)))
 
 
 def _identity_parts(facts: Facts) -> dict[str, Any]:
@@ -83,12 +106,36 @@ def _identity_parts(facts: Facts) -> dict[str, Any]:
         "cache_slots": calibration_slots(facts),
         "prefill_chunk": config.prefill_chunk,
         "threads": config.threads,
-        "k": config.selector.k,
+        "k": facts.kind.probed(config.selector.k),
     }
+    parts |= _movement_parts(facts)
+    if config.cost in BY_RESIDENCY:
+        parts["cost"] = config.cost
+    if config.drafter.temperature != 1.0:
+        parts["temperature"] = config.drafter.temperature
     return parts | ({"device_name": facts.device_name} if facts.clock == "wall" else {})
 
 
-def _read(path: Path, wanted: identity.Identity, calibration_id: str) -> Calibration:
+def _movement_parts(facts: Facts) -> dict[str, Any]:
+    """What moves and how. With prefetching probes know what the run will: its own routes."""
+    config = facts.config
+    parts: dict[str, Any] = {
+        # No card knows the future: its coefficients are the default policy's.
+        "policy": "lru" if config.policy == CLAIRVOYANT else config.policy,
+        "bypass": config.bypass,
+        "miss": config.miss,
+        "prefetch": config.prefetch,
+    }
+    if config.prefetch == "off":
+        return parts
+    parts |= {"prefetch_blocks": config.prefetch_blocks, "routes": asdict(config.routes)}
+    parts |= {"seed": config.seed}  # of simulated noise
+    if facts.routes_file is not None:
+        parts["routes_file"] = file_digest(facts.routes_file)
+    return parts
+
+
+def _read(facts: Facts, path: Path, wanted: identity.Identity, calibration_id: str) -> Calibration:
     if not path.exists():
         raise SpecfitError(f"calibration.path={path} does not exist")
     stored = _stored(path)
@@ -98,8 +145,12 @@ def _read(path: Path, wanted: identity.Identity, calibration_id: str) -> Calibra
             f"{path} was calibrated for another run: {differs} differs; "
             "leave calibration.path out to make the right one"
         )
-    if not {"cost", "probe_count", "leave_one_state_out"} <= stored.keys():
+    needed = {"cost", "probe_count", "leave_one_state_out"}
+    if not (needed | {"probes"} if facts.kind.unlimited else needed) <= stored.keys():
         raise SpecfitError(f"{path} is damaged: it holds no fit; remove it to make a new one")
+    if facts.kind.unlimited:
+        line = fit_affine(*_columns(_probes_in(stored)), facts.config.selector.k)
+        return Calibration(calibration_id, line, path, made_now=False, is_line=True)
     return Calibration(calibration_id, CostModel.from_dict(stored["cost"]), path, made_now=False)
 
 
@@ -117,14 +168,21 @@ def _stored(path: Path) -> dict[str, Any]:
 
 
 def _probe(facts: Facts, assemble: Assemble) -> list[Probe]:
+    if facts.config.policy == CLAIRVOYANT:
+        facts = replace(facts, config=replace(facts.config, policy="lru"))
     machine = assemble(facts, calibration_slots(facts), True)
+    drafter = machine.drafter()
+    routes: RouteSource = machine.exact_routes()
+    if facts.config.prefetch != "off":  # what comes in early is what the run's own source says
+        routes = routes_named(facts.config.routes.name)(facts, machine, drafter)
     prober = Prober(
         machine.target,
-        machine.drafter(),
-        machine.exact_routes(),
+        drafter,
+        routes,
         machine.clock(),
         facts.geometry.experts,
-        facts.config.selector.k,
+        facts.kind.probed(facts.config.selector.k),
+        machine.foresight(),
     )
     if facts.clock == "wall":  # the first use of anything is slow: one untimed walk
         empty = machine.target.residency()
@@ -144,23 +202,58 @@ def _columns(probes: list[Probe]) -> tuple[list[int], list[int], list[int]]:
     )
 
 
-def _fitted(facts: Facts, probes: list[Probe]) -> CostModel:
-    return fit(*_columns(probes), facts.config.selector.k)
+def _probes_in(stored: Mapping[str, Any]) -> list[Probe]:
+    return [Probe(**probe) for probe in stored["probes"]]
+
+
+def _held_out(probes: list[Probe], fitting: Fitting) -> LeaveOneOut:
+    columns = _columns(probes)
+    return leave_one_out([probe.state for probe in probes], *columns, max(columns[0]), fitting)
+
+
+def _by_residency(facts: Facts, assemble: Assemble, probes: list[Probe], k: int) -> CostModel:
+    """The price of a miss from probes; the two of hit_miss from the throughput of the questions."""
+    missing = [probe.missing or 0 for probe in probes]
+    sizes, _, times = _columns(probes)
+    fitted = fit_misses(sizes, missing, times, k)
+    if facts.config.cost == "miss":
+        return fitted
+    return best_prices(fitted, lambda cost: throughput(facts, assemble, cost))[0]
+
+
+def throughput(facts: Facts, assemble: Assemble, cost: CostModel) -> float:
+    """Tokens per nanosecond of decoding the calibration questions, from an empty cache."""
+    machine = assemble(facts, calibration_slots(facts), True)
+    empty = machine.target.residency()
+    decoder = build_decoder(facts, machine, build_selector(facts, cost), machine.clock())
+    tokens = ns = 0
+    for request in islice(facts.questions.requests(), QUESTIONS):
+        for cycle in decoder.decode(replace(request, max_new_tokens=COMMITTED)):
+            if cycle.record.cycle:
+                tokens += cycle.record.committed_tokens
+                ns += cycle.record.cycle_ns
+    machine.target.restore(empty)
+    return tokens / ns
 
 
 def _document(
-    facts: Facts, calibration_id: str, wanted: identity.Identity, probes: list[Probe]
+    facts: Facts,
+    assemble: Assemble,
+    calibration_id: str,
+    wanted: identity.Identity,
+    probes: list[Probe],
 ) -> dict[str, Any]:
-    held_out = leave_one_out(
-        [probe.state for probe in probes], *_columns(probes), facts.config.selector.k
-    )
+    k = facts.kind.probed(facts.config.selector.k)
+    held_out = _held_out(probes, fit)
+    by_residency = facts.config.cost in BY_RESIDENCY
+    cost = _by_residency(facts, assemble, probes, k) if by_residency else fit(*_columns(probes), k)
     return {
         "calibration_id": calibration_id,
         "identity": wanted,
         "clock": facts.clock,
         "device": facts.device_name,
         "profile": facts.profile.name,
-        "cost": _fitted(facts, probes).to_dict(),
+        "cost": cost.to_dict(),
         "probe_count": len(probes),
         "leave_one_state_out": {
             "mean_absolute_ns": float(np.mean(held_out.absolute_ns)),
@@ -171,15 +264,17 @@ def _document(
     }
 
 
-def describe(path: Path) -> str:
+def describe(found: Calibration) -> str:
     """One line about a stored calibration."""
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    error = 100 * stored["leave_one_state_out"]["mean_relative"]
-    beta_us = stored["cost"]["expert_ns"] / 1e3
+    stored = json.loads(found.path.read_text(encoding="utf-8"))
+    error = stored["leave_one_state_out"]["mean_relative"]
+    if found.is_line:
+        error = float(np.mean(_held_out(_probes_in(stored), fit_affine).relative))
     return (
-        f"calibration {stored['calibration_id']}: {stored['probe_count']} probes on the "
-        f"{stored['clock']} clock, beta {beta_us:.0f} us per expert, "
-        f"mean error {error:.1f} % (leave one state out)"
+        f"calibration {found.calibration_id}: {stored['probe_count']} probes on the "
+        f"{stored['clock']} clock, {'b_k on a line, ' if found.is_line else ''}beta "
+        f"{found.cost.expert_ns / 1e3:.0f} us per expert, mean error {100 * error:.1f} % "
+        "(leave one state out)"
     )
 
 
@@ -190,7 +285,7 @@ def job(composed: Any) -> int:
 
     facts = resolve(from_hydra(composed))
     found = find_or_make(facts, build_machine, Path(facts.config.results_dir))
-    print(describe(found.path))
+    print(describe(found))
     print(f"{'made' if found.made_now else 'found'}: {found.path}")
     return 0
 

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
+from specfit import workers
 from specfit.core import SpecfitError
+from specfit.workers import Ended, complain
 
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "do_sample", "num_beams")
 HYDRA_FLAGS = (
@@ -25,10 +27,6 @@ HYDRA_FLAGS = (
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
-class Ended(Exception):  # noqa: N818 - it says how a job ended, and is no error of ours
-    """A job of another process ended with this code, and has said why."""
-
-
 def hydra_command(job: Callable[[Any], int]) -> int:
     """Run `job` on the config composed from argv (or on each of a sweep); returns the exit code."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints a traceback and exits 1 by itself
@@ -37,23 +35,17 @@ def hydra_command(job: Callable[[Any], int]) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    _store_schema()
+    store_schema()
     codes: list[int] = []
-    here = os.getpid()
-
-    def task(composed: Any) -> None:
-        code = guarded(job, composed)
-        codes.append(code)
-        if code and os.getpid() != here:  # a launcher's worker: `codes` is a copy
-            raise Ended(code)
-
+    workers.heard.clear()
     try:
         refuse_sampling(sys.argv[1:])
         refuse_flags(sys.argv[1:])
+        workers.refuse_absent(sys.argv[1:])
         sweep_first(sys.argv)
-        hydra.main(version_base="1.3", config_path="conf", config_name="config")(task)()
-    except Ended as ended:
-        codes.append(ended.args[0])
+        hydra.main(version_base="1.3", config_path="conf", config_name="config")(
+            task_of(job, codes)
+        )()
     except SpecfitError as error:
         complain(error)
         codes.append(2)
@@ -63,33 +55,60 @@ def hydra_command(job: Callable[[Any], int]) -> int:
     except KeyboardInterrupt:
         complain(SpecfitError("interrupted; the same command goes on after the last request"))
         return INTERRUPTED
+    except Exception as error:
+        lost = workers.lost_worker(error)
+        if lost is None:
+            raise
+        complain(SpecfitError(lost))
+        codes.append(2)
+    codes += workers.heard.values()
     return 2 if 2 in codes else max(codes, default=0)
+
+
+def task_of(job: Callable[[Any], int], codes: list[int]) -> Callable[[Any], Ended | None]:
+    """What Hydra calls with each config of a sweep, in this process or in a launcher's worker."""
+    home = workers.here()
+
+    def task(composed: Any) -> Ended | None:
+        """`codes` of another process is a copy: from there the end of a job is sent home."""
+        if workers.here() != home:
+            workers.prepare_worker()
+            code, sentence = attempt(job, composed)
+            return Ended(code, sentence) if code else None
+        codes.append(guarded(job, composed))
+        return None
+
+    return task
 
 
 def guarded(job: Callable[[Any], int], composed: Any) -> int:
     """The job's exit code; 2, after a sentence, where the run could not be done."""
+    code, sentence = attempt(job, composed)
+    if sentence:
+        complain(SpecfitError(sentence))
+    return code
+
+
+def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
+    """The job's exit code, and a sentence where the run could not be done."""
     try:
-        return job(composed)
+        return job(composed), ""
     except SpecfitError as error:
-        complain(error)
+        return 2, workers.one_line(error)
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
-        complain(SpecfitError(f"cannot use{where} ({error.strerror}); see results_dir and paths"))
+        return 2, f"cannot use{where} ({error.strerror}); see results_dir and paths"
     except (MemoryError, RuntimeError) as error:
         trouble = device_trouble(error)
         if trouble is not None:
-            complain(SpecfitError(trouble))
-            return 2
+            return 2, trouble
         if not is_out_of_memory(error):
             raise
         asked = str(error).splitlines()[0] if str(error) else "size unknown"
-        complain(
-            SpecfitError(
-                f"out of memory ({asked}; {free_memory()}); lower cache_slots, prefill_chunk or "
-                "model.num_layers; finished requests are kept"
-            )
+        return 2, (
+            f"out of memory ({asked}; {free_memory()}); lower cache_slots, prefill_chunk or "
+            "model.num_layers; finished requests are kept"
         )
-    return 2
 
 
 # -- what is refused before Hydra sees it ----------------------------------------------------------
@@ -136,12 +155,6 @@ def device_trouble(error: Exception) -> str | None:
 
 
 # -- sentences -------------------------------------------------------------------------------------
-
-
-def complain(error: Exception) -> None:
-    """The error as one line on stderr."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    print(f"specfit: {text}", file=sys.stderr)
 
 
 def explain(error: Exception) -> str:
@@ -200,12 +213,12 @@ def compose(overrides: list[str]) -> Any:
     from hydra import compose as hydra_compose
     from hydra import initialize_config_module
 
-    _store_schema()
+    store_schema()
     with initialize_config_module("specfit.conf", version_base="1.3"):
         return hydra_compose("config", overrides)
 
 
-def _store_schema() -> None:
+def store_schema() -> None:
     from hydra.core.config_store import ConfigStore
 
     from specfit.config import RunConfig

@@ -6,14 +6,13 @@ them and are frozen by `from_hydra`, the only way the rest of the code gets a co
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, fields, is_dataclass
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from omegaconf import OmegaConf
 
 from specfit.core import SpecfitError
+from specfit.profile_file import apply_profile
 
 UNCACHED_SELECTORS = ("ar", "eagle3")
 """The paper's systems that clear the expert cache before every forward (app. B)."""
@@ -58,7 +57,13 @@ class DrafterConfig(Section):
     top_k: int = 2
     max_depth: int = 5
     hits: list[float] = field(default_factory=list)  # oracle: chance to be right, by depth
+    temperature: float = 1.0  # path probabilities to the power 1 / T, as selectors see them
     force: bool = False  # oracle: commit the script whatever the target says
+
+    @property
+    def pool_nodes(self) -> int:
+        """Of a full pool: top_k at level 1, then top_k children of each of top_k nodes."""
+        return self.top_k + self.top_k**2 * (self.max_depth - 1)
 
 
 @dataclass
@@ -72,6 +77,8 @@ class SelectorConfig(Section):
 class RoutesConfig(Section):
     name: str
     accuracy: float = 1.0
+    path: str = ""  # folder of a source's file; package:<path> lies inside the installed package
+    level_ms: float = 0.0  # billed by the modelled clock for every read of a source on the clock
 
 
 @dataclass
@@ -91,6 +98,9 @@ class GpuConfig(Section):
     expert_us: float = 0.0
     copies_in_flight: int = 2
     overlap: bool = True  # false: copying and computing take turns, as on a CPU
+    tree_ms: float = 0.0  # of a forward that verifies any node, beside node_ms for each
+    extension_ms: float = 0.0  # of a cycle that drafts, beside draft_level_ms for each level
+    host_expert_us: float = 0.0  # an expert run on the host (miss=cpu, auto); 0 = unknown
     memory_bytes: int | None = None
     kernel: str = "auto"  # of the experts: auto, loop, triton
     link_gbps_cap: float | None = None  # slows every copy down to this link, on the wall clock
@@ -106,12 +116,14 @@ class DatasetConfig(Section):
     document: str | None = None  # the field a limit may cut
     reference: str | None = None  # the field a scorer compares with
     template: str = "{document}"
+    system: str | None = None  # a message before the question
     scorer: str | None = None
     limit: int | None = None
     max_new_tokens: int = 128
     max_document_tokens: int | None = None
     path: str | None = None
     hub: str | None = None  # repository/configuration/split, where there is a network
+    rows: list[int] = field(default_factory=list)  # of the split, 0-based, in order; empty: all
 
 
 @dataclass
@@ -127,6 +139,7 @@ class RecordConfig(Section):
     """Only `python -m specfit.record` reads these; none is part of a run's id."""
 
     features: bool = False  # keep each root's drafter features, float16, to train predictors on
+    split: str = "evaluation"  # of an embedded dataset: train and development make predictors
     shard: str | None = None  # i/n: requests i, i + n, ..; recordings of all shards merge
     batch: int = 8  # requests that go through the layers together
     merge: list[str] = field(default_factory=list)  # recordings to join instead of recording
@@ -134,7 +147,13 @@ class RecordConfig(Section):
 
 @dataclass
 class LoggerConfig(Section):
+    """None of it is part of a run's id."""
+
     name: str
+    mode: str | None = None  # online, offline, disabled
+    project: str = "specfit"
+    entity: str | None = None  # null: the account's own
+    wait_s: float = 30.0  # for what is still to be sent when a run has ended
 
 
 @dataclass
@@ -151,6 +170,14 @@ class RunConfig(Section):
     logger: LoggerConfig
     record: RecordConfig = field(default_factory=RecordConfig)
     recording: str | None = None
+    objective: str = "ratio"  # lambda: R - lambda T (app. A.1)
+    lambda_tokens_per_s: float | None = None  # null: the run's own throughput so far
+    cost: str = "union"  # how a selection is priced: see specfit/selection/costs.py
+    policy: str = "lru"  # which resident goes: see specfit/offload/victims.py
+    bypass: bool = False  # a layer that wants more than its slots streams the rest past them
+    prefetch: str = "off"  # what comes in before it is demanded: see specfit/offload/prefetch.py
+    prefetch_blocks: int | None = None  # null: one expert of every layer
+    miss: str = "transfer"  # or run on the host: see specfit/offload/host.py
     cache_slots: int | str = 48
     limit: int | None = None
     max_new_tokens: int | None = None
@@ -205,31 +232,6 @@ def _refuse_extra_keys(composed: Any, kind: type, prefix: str = "") -> None:
             _refuse_extra_keys(composed[key], hints[key], f"{prefix}{key}.")
 
 
-def apply_profile(gpu: GpuConfig) -> None:
-    """`gpu.profile`: every hardware value from a probe's file, beside which none is set."""
-    if gpu.profile is None:
-        return
-    kept = ("name", "clock", "billed", "kernel", "link_gbps_cap", "profile")
-    plain = GpuConfig(name="local")
-    for item in fields(GpuConfig):
-        if item.name not in kept and getattr(gpu, item.name) != getattr(plain, item.name):
-            raise SpecfitError(
-                f"gpu.profile={gpu.profile} gives every hardware value, and gpu.{item.name} is set "
-                "as well; use gpu=local with gpu.profile, and edit the file to change a value"
-            )
-    try:
-        values = dict(json.loads(Path(gpu.profile).read_text(encoding="utf-8"))["profile"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SpecfitError(
-            f"gpu.profile={gpu.profile} is no file of `python -m specfit.probe` ({error!r})"
-        ) from None
-    unknown = sorted(set(values) - {item.name for item in fields(GpuConfig)})
-    if unknown:
-        raise SpecfitError(f"gpu.profile={gpu.profile} has the unknown value {unknown[0]}")
-    for key, value in values.items():
-        setattr(gpu, key, value)
-
-
 def check(config: RunConfig) -> None:
     """What can be said before anything is loaded. Raises SpecfitError."""
     _at_least("limit", config.limit, 1)
@@ -241,11 +243,23 @@ def check(config: RunConfig) -> None:
     _at_least("prefill_chunk", config.prefill_chunk, 1)
     _at_least("threads", config.threads, 1)
     _at_least("record.batch", config.record.batch, 1)
+    _one_of("record.split", config.record.split, ("evaluation", "train", "development"))
     _at_least("selector.k", config.selector.k, 0)
+    _at_least("routes.level_ms", config.routes.level_ms, 0)
     _at_least("drafter.top_k", config.drafter.top_k, 1)
     _at_least("drafter.max_depth", config.drafter.max_depth, 1)
     _at_least("calibration.slots", config.calibration.slots, 0)
     _one_of("calibration.at", config.calibration.at, ("primary", "own"))
+    _one_of("objective", config.objective, ("ratio", "lambda"))
+    _one_of("prefetch", config.prefetch, ("off", "root", "tree", "layer"))
+    _at_least("prefetch_blocks", config.prefetch_blocks, 1)
+    _one_of("miss", config.miss, ("transfer", "cpu", "auto"))
+    if config.lambda_tokens_per_s is not None and config.objective != "lambda":
+        raise SpecfitError("lambda_tokens_per_s is read by objective=lambda alone; set both")
+    _one_of("logger.name", config.logger.name, ("none", "wandb"))
+    if config.logger.mode is not None:
+        _one_of("logger.mode", config.logger.mode, ("online", "offline", "disabled"))
+    _at_least("logger.wait_s", config.logger.wait_s, 0)
     _one_of("device", config.device, ("auto", "cpu", "cuda"))
     _one_of("gpu.kernel", config.gpu.kernel, ("auto", "loop", "triton"))
     _one_of("model.source", config.model.source, ("checkpoint", "random"))
@@ -276,7 +290,7 @@ def _check_random_model(model: ModelConfig) -> None:
         raise SpecfitError(f"{key} is for model.source=random; a checkpoint has shapes and routes")
 
 
-def _at_least(key: str, value: int | None, least: int) -> None:
+def _at_least(key: str, value: float | None, least: int) -> None:
     if value is not None and value < least:
         raise SpecfitError(f"{key} is {value}; it must be at least {least}")
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from omegaconf import OmegaConf
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
+from specfit.countdown import Countdown, span
 from specfit.cycle import Cycle
 from specfit.facts import Facts
 from specfit.hardware.profile import Profile
+from specfit.results.clockcheck import clock_sentence
 from specfit.results.parts import Part
 
-LOG_SECONDS = 30.0  # where no terminal draws a bar, one line at most this often
-DRAW_SECONDS = 0.2
 UNITS = ("_ms", "_us", "_gbps")
 GPU_FOLDER = Path(__file__).parent / "conf" / "gpu"
 
@@ -38,6 +36,14 @@ def headline(facts: Facts) -> str:
     known = "; ".join(f"{how}: {', '.join(what)}" for how, what in sources(facts.profile).items())
     told = f" ({known})" if known else ""
     return f"{head} (times are modelled); profile {facts.profile.name}{bill}{told}"
+
+
+def opening(facts: Facts) -> list[str]:
+    """What a run says before anything is loaded."""
+    lines = [headline(facts)]
+    if facts.clock == "modelled":
+        lines.append(clock_sentence(Path(facts.config.results_dir), facts.profile.digest()))
+    return [*lines, *facts.notes, *facts.workload.notes]
 
 
 def sources(profile: Profile) -> dict[str, list[str]]:
@@ -61,25 +67,14 @@ def _plain(name: str) -> str:
 
 
 class Progress:
-    """A bar over requests: live decode speed on the run's clock, elapsed time beside it.
+    """Watches a run: decode speed and time on the run's clock, beside the countdown's elapsed time
+    and time left. `expect` says, before the first request, what is to be expected."""
 
-    Where output is no terminal there is no bar, and a line now and then. Use as a context manager:
-    leaving it gives the terminal back, whatever happened inside.
-    """
-
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, expect: Callable[[Facts, int], str] | None = None) -> None:
+        self._facts, self._expect = facts, expect
         self._timed = "modelled" if facts.clock == "modelled" else "measured"
-        self._committed = self._cycles = self._decode_ns = 0
-        self._begun = self._shown = time.monotonic()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-        )
-        self._on_terminal = _CONSOLE.is_terminal
-        self._bar = Bar(*columns, console=_CONSOLE, disable=not self._on_terminal)
-        self._task = self._bar.add_task("prefill", total=None)
+        self._committed = self._cycles = self._decode_ns = self._timed_ns = 0
+        self._countdown = Countdown()
 
     def __enter__(self) -> Progress:
         return self
@@ -90,7 +85,7 @@ class Progress:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        self._countdown.__exit__(kind, error, at)
 
     def calibrates(self) -> None:
         say("calibrating: no fit for this setting yet (kept for later runs)")
@@ -98,40 +93,26 @@ class Progress:
     def starts(self, total: int, done: int) -> None:
         if done:
             say(f"{done} of {total} requests were finished before; going on after them")
-        self._bar.update(self._task, total=total, completed=done)
-        self._bar.start()
+        if self._expect is not None and done < total:
+            say(self._expect(self._facts, done))
+        self._countdown.starts(total, done)
 
     def sees_cycle(self, cycle: Cycle) -> None:
-        if cycle.record.cycle == 0:
-            return
-        self._committed += cycle.record.committed_tokens
-        self._cycles += 1
-        self._decode_ns += cycle.record.cycle_ns
-        self._show()
+        self._timed_ns += cycle.record.cycle_ns
+        if cycle.record.cycle > 0:
+            self._committed += cycle.record.committed_tokens
+            self._cycles += 1
+            self._decode_ns += cycle.record.cycle_ns
+        self._countdown.shows(self._describe())
 
     def finishes_request(self, part: Part) -> None:
-        self._bar.update(self._task, advance=1, description=self._describe())
-        task = self._bar.tasks[0]
-        if task.total is not None and task.completed >= task.total:
-            self._bar.stop()
-
-    def _show(self) -> None:
-        """Drawing must not cost what it shows."""
-        now = time.monotonic()
-        if now - self._shown < (DRAW_SECONDS if self._on_terminal else LOG_SECONDS):
-            return
-        self._shown = now
-        if self._on_terminal:
-            self._bar.update(self._task, description=self._describe())
-        else:
-            task = self._bar.tasks[0]
-            say(f"{int(task.completed)} of {int(task.total or 0)} requests, {self._describe()}")
+        self._countdown.advances(text=self._describe())
 
     def _describe(self) -> str:
         if not self._decode_ns:
             return "prefill"
-        speed = self._committed * 1e9 / self._decode_ns
+        speed, each = self._committed * 1e9 / self._decode_ns, self._committed / self._cycles
         return (
-            f"{speed:.2f} tok/s {self._timed}, {self._committed / self._cycles:.2f} committed per "
-            f"cycle, {time.monotonic() - self._begun:.0f} s elapsed"
+            f"{speed:.2f} tok/s, {each:.2f} committed per cycle, "
+            f"{span(self._timed_ns / 1e9)} timed ({self._timed})"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ IntArray = NDArray[np.integer[Any]]
 
 PROBABILITY_ONE = 1 << 20
 """Path probabilities are integers in units of 2**-20, so a reward is an exact integer sum."""
+
+CHANCE_ONE = 1 << 8
+"""Chances that a row uses an expert are bytes in units of 2**-8: the most is just below certain."""
 
 ROOT = -1
 
@@ -59,16 +62,14 @@ class DraftTree:
         n = len(self.tokens)
         assert len(self.parents) == len(self.depths) == len(self.path_probs) == n
         index = np.arange(n)
-        assert bool(np.all((self.parents >= ROOT) & (self.parents < index))), "parents come first"
+        assert ((self.parents >= ROOT) & (self.parents < index)).all(), "parents come first"
         inner = self.parents >= 0
         above = self.parents[inner]
-        assert bool(np.all(self.depths[inner] == self.depths[above] + 1)), "a child is one deeper"
-        assert bool(np.all(self.depths[~inner] == 1)), "children of the root have depth 1"
-        assert bool(np.all(np.diff(self.depths) >= 0)), "nodes are in level order"
-        assert bool(np.all(self.path_probs[inner] <= self.path_probs[above])), (
-            "p(child) <= p(parent)"
-        )
-        assert bool(np.all((self.path_probs >= 0) & (self.path_probs <= PROBABILITY_ONE)))
+        assert (self.depths[inner] == self.depths[above] + 1).all(), "a child is one deeper"
+        assert (self.depths[~inner] == 1).all(), "children of the root have depth 1"
+        assert (self.depths[1:] >= self.depths[:-1]).all(), "nodes are in level order"
+        assert (self.path_probs[inner] <= self.path_probs[above]).all(), "p(child) <= p(parent)"
+        assert ((self.path_probs >= 0) & (self.path_probs <= PROBABILITY_ONE)).all()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -79,7 +80,9 @@ class DraftTree:
         return int(self.depths[-1]) if len(self) else 0
 
     @classmethod
+    @cache
     def empty(cls) -> DraftTree:
+        """One for all: there is nothing in it to change."""
         none = np.zeros(0, dtype=np.int64)
         return cls(none, none, none, none)
 
@@ -130,13 +133,18 @@ class DraftTree:
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Experts of the root and of every pool node, per layer."""
+    """Experts of the root and of every pool node, per layer; a source that predicts may also say
+    how sure it is."""
 
     root: IntArray  # [L, k]
     nodes: IntArray  # [N, L, k]
+    # [1 + N, L, E], units of 2**-8, row 0 the root's: that a row uses an expert *if no row above it
+    # does*, so that the product of what is left over a path is the chance that nobody uses it
+    chances: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
         assert self.nodes.ndim == 3 and self.nodes.shape[1:] == self.root.shape
+        assert self.chances is None or len(self.chances) == 1 + len(self.nodes)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -153,10 +161,11 @@ class Selection:
 
     def check(self, tree: DraftTree, k: int) -> None:
         """Invariant 2: ancestor-closed, ascending, at most min(k, drafted) nodes."""
-        chosen = set(self.nodes)
-        assert len(chosen) == len(self.nodes) <= min(k, len(tree)), "too many or repeated nodes"
-        assert list(self.nodes) == sorted(chosen), "nodes are ascending"
-        assert all(int(tree.parents[n]) in chosen | {ROOT} for n in chosen), "not ancestor-closed"
+        chosen = {ROOT, *self.nodes}
+        assert len(chosen) - 1 == len(self.nodes) <= min(k, len(tree)), "too many or repeated nodes"
+        assert list(self.nodes) == sorted(self.nodes), "nodes are ascending"
+        parents = tree.parents.tolist()
+        assert all(parents[node] in chosen for node in self.nodes), "not ancestor-closed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,15 +183,20 @@ class ForwardTrace:
     evictions: IntArray  # [L]
     wait_for: IntArray  # [L, max misses]
     transfer_wait_ns: int = 0  # measured by the copy engine; 0 where nothing is measured
+    prefetched: int = 0  # experts copied before they were demanded, in the drafting before it too
+    used: int = 0  # of them, those that this forward then demanded; they count as hits
+    on_host: IntArray | None = None  # [L] misses that ran on the host instead; None: none did
 
     def __post_init__(self) -> None:
         assert len(self.hits) == len(self.misses) == len(self.evictions) == len(self.wait_for)
-        assert bool(np.all(self.evictions <= self.misses)), "only a load evicts"
+        assert self.used or (self.evictions <= self.misses).all(), "only a load evicts"
+        assert 0 <= self.used <= self.prefetched, "what is used early was copied early"
 
     @property
     def demand(self) -> IntArray:
         """[L] distinct experts of the forward's rows."""
-        return self.hits + self.misses
+        moved = self.hits + self.misses
+        return moved if self.on_host is None else moved + self.on_host
 
 
 @dataclass(frozen=True)
@@ -218,6 +232,7 @@ class CycleRecord:
     predicted_reward: int | None
     predicted_ns: int | None
     searched_subtrees: int | None
+    used_prefetched_experts: int | None = None  # of prefetched ones; None without prefetching
 
     def __post_init__(self) -> None:
         phases = self.draft_ns + self.route_ns + self.select_ns + self.verify_ns + self.commit_ns
@@ -247,6 +262,20 @@ class CycleTiming:
 
 
 @dataclass(frozen=True)
+class Score:
+    """What a scorer says of one output, higher is better; None where it says nothing.
+
+    `value` is the workload's own measure; summaries have the four ROUGE F1 beside it.
+    """
+
+    value: float | None = None
+    rouge1: float | None = None
+    rouge2: float | None = None
+    rougel: float | None = None
+    rougelsum: float | None = None
+
+
+@dataclass(frozen=True)
 class RequestRecord:
     """One row of requests.parquet. A failed request has a status and nulls."""
 
@@ -260,3 +289,7 @@ class RequestRecord:
     decode_ns: int | None
     cycles: int | None
     status: str  # "ok", or why it failed
+    rouge1: float | None = None
+    rouge2: float | None = None
+    rougel: float | None = None
+    rougelsum: float | None = None

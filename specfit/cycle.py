@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from specfit.core import (
@@ -11,6 +11,7 @@ from specfit.core import (
     CycleTiming,
     DraftTree,
     ForwardTrace,
+    IntArray,
     Request,
     Routes,
     Selection,
@@ -73,9 +74,12 @@ class Drafted:
 
     @property
     def takes_newest_level(self) -> bool:
-        """Whether the selection holds a node of the newest level: then drafting goes on (3.3)."""
-        depths = self.tree.depths
-        return any(int(depths[node]) == self.tree.levels for node in self.selection.nodes)
+        """Whether the selection holds a node of the newest level: then drafting goes on (3.3).
+
+        Nodes ascend in level order, so the last one tells.
+        """
+        nodes = self.selection.nodes
+        return bool(nodes) and int(self.tree.depths[nodes[-1]]) == self.tree.levels
 
 
 @dataclass(frozen=True)
@@ -104,10 +108,13 @@ def finish(
     mismatches: int | None,
     expert_bytes: int,
     billed_bytes: int,
+    prefetches: bool = False,
 ) -> Cycle:
     """Counters of the cycle just committed; moves the session on to the next one."""
-    hits = sum(int(trace.hits.sum()) for trace in traces)
-    transferred = sum(int(trace.misses.sum()) for trace in traces)
+    hits = _total(trace.hits for trace in traces)
+    transferred = _total(trace.misses for trace in traces)
+    on_host = _total(trace.on_host for trace in traces if trace.on_host is not None)
+    prefetched = sum(trace.prefetched for trace in traces)
     tree, selection = drafted.tree, drafted.selection
     record = CycleRecord(
         request_id=session.request.request_id,
@@ -119,15 +126,15 @@ def finish(
         accepted_tokens=committed.accepted,
         committed_tokens=len(committed.tokens),
         stop_reason=session.stop_reason,
-        demand_experts=hits + transferred,
+        demand_experts=hits + transferred + on_host,
         hit_experts=hits,
         transferred_experts=transferred,
-        prefetched_experts=0,
-        host_experts=0,
-        transferred_bytes=transferred * expert_bytes,
+        prefetched_experts=prefetched,
+        host_experts=on_host,
+        transferred_bytes=(transferred + prefetched) * expert_bytes,
         billed_bytes=billed_bytes,
-        evicted_experts=sum(int(trace.evictions.sum()) for trace in traces),
-        peak_layer_demand=max(int(trace.demand.max()) for trace in traces),
+        evicted_experts=_total(trace.evictions for trace in traces),
+        peak_layer_demand=max(max(trace.demand.tolist()) for trace in traces),
         route_mismatches=mismatches,
         draft_ns=laps.draft,
         route_ns=laps.route,
@@ -139,6 +146,7 @@ def finish(
         predicted_reward=selection.predicted_reward,
         predicted_ns=selection.predicted_ns,
         searched_subtrees=selection.searched_subtrees,
+        used_prefetched_experts=sum(trace.used for trace in traces) if prefetches else None,
     )
     timing = CycleTiming(
         record.request_id,
@@ -149,3 +157,8 @@ def finish(
     )
     session.cycle += 1
     return Cycle(record, timing, committed.tokens, drafted, tuple(traces))
+
+
+def _total(per_layer: Iterable[IntArray]) -> int:
+    """Over forwards and layers. Lists: for so few numbers numpy's own start costs more."""
+    return sum(sum(counts.tolist()) for counts in per_layer)

@@ -17,7 +17,16 @@ import numpy as np
 from specfit.acceptance import accepted_rows, count_mismatches, cut_at_stop
 from specfit.core import DraftTree, ForwardTrace, Request, Routes, Selection
 from specfit.cycle import Committed, Cycle, Drafted, Laps, Session, finish
-from specfit.protocols import Clock, Drafter, Features, RouteSource, Selector, Target, Verified
+from specfit.protocols import (
+    Clock,
+    Drafter,
+    Features,
+    Foresight,
+    RouteSource,
+    Selector,
+    Target,
+    Verified,
+)
 
 
 class Decoder:
@@ -30,11 +39,14 @@ class Decoder:
         routes: RouteSource | None,
         selector: Selector,
         clock: Clock,
+        foresight: Foresight | None = None,
     ) -> None:
         assert (drafter is not None) == selector.drafts, "a selector that drafts needs a drafter"
-        assert (routes is not None) == selector.reads_routes, "routes are for those who read them"
+        wanted = selector.reads_routes or foresight is not None
+        assert (routes is not None) == wanted, "routes are for those who read them, or prefetch"
         self.target, self.drafter, self.routes = target, drafter, routes
         self.selector, self.clock = selector, clock
+        self.foresight = foresight  # told what will probably be needed, and when the link is idle
 
     def decode(self, request: Request) -> Iterator[Cycle]:
         session = Session(request)
@@ -58,6 +70,7 @@ class Decoder:
             laps.draft = self.clock.lap()
         committed = self._commit(session, [filled.token], filled.features[-1:])
         laps.commit = self.clock.lap()
+        self._tell_routes(filled.routes, laps)
         return self._finish(session, laps, Drafted.nothing(), committed, filled.traces, None)
 
     def cycle(self, session: Session) -> Cycle:
@@ -67,9 +80,11 @@ class Decoder:
         verified = self.verify(session, drafted, laps)
         rows = accepted_rows(drafted.tree, drafted.selection, verified.tokens)
         committed = self._commit(session, verified.tokens[rows].tolist(), verified.features[rows])
-        self.target.keep(rows[: len(committed.tokens)])
+        kept = rows[: len(committed.tokens)]
+        self.target.keep(kept)
         self.clock.bill_commit()
         laps.commit = self.clock.lap()
+        self._tell_routes(verified.routes[kept], laps)
         mismatches = self._compare_routes(drafted, verified)
         return self._finish(session, laps, drafted, committed, [verified.trace], mismatches)
 
@@ -78,12 +93,18 @@ class Decoder:
     def draft_and_select(self, session: Session, laps: Laps) -> Drafted:
         """Level by level; the same search after each, until it takes no node of the newest."""
         if self.drafter is None:
+            self._foresee_root(session, laps)
             return Drafted.nothing()
         self.drafter.extend(np.asarray(session.fresh_tokens), session.fresh_features)
+        wanted = self.selector.draft_levels()
+        most = self.drafter.max_depth if wanted is None else min(wanted, self.drafter.max_depth)
+        if most == 0:
+            laps.draft += self.clock.lap()
+            return Drafted.nothing()
         tree = DraftTree.empty()
         while True:
             tree = self._draft_level(tree, laps)
-            deepest = tree.levels == self.drafter.max_depth
+            deepest = tree.levels == most
             if deepest or self.selector.adaptive_depth:
                 routes = self._read_routes(session, tree, laps)
                 drafted = Drafted(tree, routes, self._select(tree, routes, laps))
@@ -93,26 +114,49 @@ class Decoder:
             self.clock.bill_selection()
             laps.select += self.clock.lap()
         drafted.selection.check(tree, self.selector.k)
+        if self.foresight is not None and drafted.routes is not None:
+            if self.selector.reads_routes:
+                self.foresight.idles("select")
+            self.foresight.expects(tree, drafted.routes, drafted.selection)
         return drafted
+
+    def _foresee_root(self, session: Session, laps: Laps) -> None:
+        """Nothing is drafted: the root's experts are all there is to bring in early."""
+        if self.routes is not None and self.foresight is not None:
+            tree = DraftTree.empty()
+            routes = self._read(self.routes, session, tree, laps)
+            self.foresight.expects(tree, routes, Selection(()))
+            self.routes.end_cycle()
 
     def _draft_level(self, tree: DraftTree, laps: Laps) -> DraftTree:
         assert self.drafter is not None
         grown = self.drafter.grow(tree)
         self.clock.bill_draft_level()
         laps.draft += self.clock.lap()
+        if self.foresight is not None:
+            self.foresight.idles("level")
         return grown
 
     def _read_routes(self, session: Session, tree: DraftTree, laps: Laps) -> Routes | None:
         """On the clock a source is billed; an atlas is read while the clock stands still."""
         if self.routes is None:
             return None
-        if self.routes.on_clock:
-            routes = self.routes.read(session.root, tree, session.context_tokens)
+        routes = self._read(self.routes, session, tree, laps)
+        if self.foresight is not None:
+            self.foresight.expects(tree, routes)
+        return routes
+
+    def _read(self, source: RouteSource, session: Session, tree: DraftTree, laps: Laps) -> Routes:
+        if source.on_clock:
+            routes = source.read(session.root, tree, session.context_tokens)
+            self.clock.bill_routes()
             laps.route += self.clock.lap()
+            if self.foresight is not None:
+                self.foresight.idles("route")
             return routes
         begin = time.perf_counter_ns()
         with self.clock.off():
-            routes = self.routes.read(session.root, tree, session.context_tokens)
+            routes = source.read(session.root, tree, session.context_tokens)
         laps.atlas_elapsed += time.perf_counter_ns() - begin
         return routes
 
@@ -140,6 +184,13 @@ class Decoder:
         session.fresh_tokens, session.fresh_features = tokens, features
         return Committed(tuple(kept), accepted=min(len(tokens) - 1, len(kept)))
 
+    def _tell_routes(self, routed: np.ndarray, laps: Laps) -> None:
+        """What a source on the clock learns from it is paid for there."""
+        if self.routes is not None:
+            self.routes.observe(routed)
+            if self.routes.on_clock:
+                laps.route += self.clock.lap()
+
     def _compare_routes(self, drafted: Drafted, verified: Verified) -> int | None:
         if self.routes is None or drafted.routes is None:
             return None
@@ -159,4 +210,8 @@ class Decoder:
         assert self.target.length == kv_length, "KV length = prompt + committed - 1"
         billed = sum(self.clock.billed_bytes(trace) for trace in traces)
         expert_bytes = self.target.expert_bytes
-        return finish(session, laps, drafted, committed, traces, mismatches, expert_bytes, billed)
+        prefetches = self.foresight is not None
+        counted = drafted, committed, traces, mismatches, expert_bytes, billed, prefetches
+        ended = finish(session, laps, *counted)
+        self.selector.observe(ended.record)
+        return ended

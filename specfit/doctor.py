@@ -122,10 +122,7 @@ def device_lines(config: RunConfig, sizing: Any) -> Generator[str, None, int]:
     """The device table; returns the slot count to use."""
     wanted = min(config.calibration.slots, sizing.needs.experts)
     shown = wanted if sizing.free is None else max(0, min(wanted, sizing.largest()))
-    yield f"device bytes at {shown} slots per layer, {sizing.context} KV rows:"
-    for name, part in sizing.rows(shown).items():
-        yield f"  {name:14}{part / GB:8.2f} GB"
-    yield f"  {'together':14}{sizing.needed(shown) / GB:8.2f} GB"
+    yield from sizing.lines(shown)
     if sizing.free is None:
         yield "largest slot count that fits: unknown, no GPU's free memory can be read here"
         return shown
@@ -208,7 +205,7 @@ def hour_lines(
     config: RunConfig, named: Named, sizing: Any, profile: Any, slots: int, clock: str
 ) -> Iterator[str]:
     """One line per system, then the suite of all five on this workload."""
-    from specfit.hardware.hours import SYSTEMS, Hours, hours_of
+    from specfit.hardware.hours import SYSTEMS, Experts, Hours, Work, hours_of
     from specfit.sizing import workload_context
 
     if profile.link_gbps is None or profile.fixed_ms is None:
@@ -220,13 +217,13 @@ def hour_lines(
     requests = config.request_limit or 1
     top_k = int((named.target or {}).get("num_experts_per_tok", DEFAULT_TOP_K))
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
+    needs, work = sizing.needs, Work(requests, prompt, config.new_tokens)
+    model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
     total = Hours(0.0, 0.0)
     asked = f"{requests} requests of {config.new_tokens} tokens"
     yield f"hours of {asked}, an estimate ({clock} clock):"
     for system in SYSTEMS:
-        hours = hours_of(
-            system, sizing.needs, profile, top_k, slots, requests, prompt, config.new_tokens
-        )
+        hours = hours_of(system, model, profile, slots, work)
         total += hours
         yield f"  {system.name:14}{hours.timed:7.2f} timed {hours.elapsed:7.2f} elapsed"
     yield f"  {'all five':14}{total.timed:7.2f} timed {total.elapsed:7.2f} elapsed"

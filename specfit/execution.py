@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from omegaconf import OmegaConf
 
-from specfit.assembly import build_decoder, build_selector, routes_named
-from specfit.calibrate import Calibration, find_or_make
+from specfit.assembly import build_decoder, build_selector, routes_named, show_residency
+from specfit.calibrate import Calibration, calibration_id_of, find_or_make
 from specfit.core import CycleRecord, Request, RequestError, RequestRecord, SpecfitError
 from specfit.cycle import Cycle
 from specfit.decoder import Decoder
 from specfit.facts import Assemble, Facts
 from specfit.hardware.billed import fits
+from specfit.movement import CLAIRVOYANT, prefetch_blocks
+from specfit.recorded.routes import KnownRoutes
 from specfit.results import identity, provenance
 from specfit.results.manifest import Manifest, RunInfo
 from specfit.results.parts import Part, Residency
@@ -24,6 +26,7 @@ from specfit.results.schema import MachineState, RequestFlags
 from specfit.results.store import RunStore
 
 WARM_UP_TOKENS = 8
+REPLAY_PATIENCE_S = 10.0
 
 
 class Watcher(Protocol):
@@ -63,7 +66,7 @@ def execute(
         calibration = find_or_make(facts, assemble, results / below, watcher.calibrates)
     who = facts.identity(calibration.calibration_id if calibration else None)
     run_id = identity.run_id(who)
-    store = RunStore(results / (below or "runs"), run_id)
+    store = RunStore(results / (below or "runs"), run_id, REPLAY_PATIENCE_S if below else 0.0)
     if store.is_finished() and not facts.config.force:
         return Outcome(store.folder, calibration, ran_now=False)
     job = Job(
@@ -78,10 +81,16 @@ def execute(
     return Outcome(store.folder, calibration, ran_now=True)
 
 
+def run_id_of(facts: Facts) -> str:
+    """The id that `execute` will give, known before anything is loaded."""
+    calibration = calibration_id_of(facts) if facts.kind.needs_cost else None
+    return identity.run_id(facts.identity(calibration))
+
+
 def check_named(facts: Facts) -> None:
     """What the config names by a word or a path is there: asked before anything is written."""
     _ = facts.workload.ids
-    if facts.kind.reads_routes:
+    if facts.reads_routes:
         routes_named(facts.config.routes.name)
     if facts.kind.drafts:
         _ = facts.drafter_digest
@@ -93,23 +102,37 @@ class Job:
     def __init__(self, facts: Facts, assemble: Assemble, calibration: Calibration | None) -> None:
         self._facts, self._workload = facts, facts.workload
         machine = assemble(facts, facts.slots, facts.kind.drafts)
-        selector = build_selector(facts, calibration.cost if calibration else None)
+        self._cost = calibration.cost if calibration else None
+        self._sizes = None
+        if calibration is not None and facts.kind.needs_sizes:
+            self._sizes = calibration.sizes(facts.config.selector.k)
         self._machine = machine
         self._target, self._locked_share = machine.target, machine.locked_share
+        selector = build_selector(facts, self._cost, self._sizes)
         self.decoder: Decoder = build_decoder(facts, machine, selector, machine.clock())
 
     def run(self, store: RunStore, watcher: Watcher) -> None:
         done = store.finished_requests()
-        self._warm_up()
-        residency = store.last_residency()
-        if residency is not None:
-            self._target.restore(residency)
+        self._begin(store.cycles_before(), store.last_residency())
         total = len(self._workload.ids)
         watcher.starts(total, len(done))
         for index in range(len(done), total):
             part = self._serve(index, watcher)
             store.add(part)
             watcher.finishes_request(part)
+
+    def _begin(self, before: Sequence[CycleRecord], residency: Residency | None) -> None:
+        """As the next request finds a run that has these cycles and this residency behind it."""
+        self._warm_up()
+        if self._facts.config.policy == CLAIRVOYANT:
+            self._look_ahead()
+        # A new one: the old saw the warm-up, if there was one.
+        self.decoder.selector = build_selector(self._facts, self._cost, self._sizes)
+        show_residency(self.decoder.selector, self._target)
+        for record in before:
+            self.decoder.selector.observe(record)
+        if residency is not None:
+            self._target.restore(dict(residency))
 
     def _warm_up(self) -> None:
         """The wall clock starts after one untimed request; the cache is emptied after it."""
@@ -126,6 +149,16 @@ class Job:
             break
         self._target.restore(empty)
 
+    def _look_ahead(self) -> None:
+        """Decode everything once, unrecorded: what is demanded depends on no eviction."""
+        cache: Any = self._machine.target.cache  # type: ignore[attr-defined]  # a replay's
+        cache.look_ahead()
+        for index in range(len(self._workload.ids)):
+            with suppress(RequestError):
+                for _ in self.decoder.decode(self._workload.request(index)):
+                    pass
+        cache.know_future()
+
     def _serve(self, index: int, watcher: Watcher) -> Part:
         try:
             request = self._workload.request(index)
@@ -138,11 +171,9 @@ class Job:
             watcher.sees_cycle(cycle)
         return self._finished(request, cycles, self._machine.state())
 
-    def replay_one(self, request_id: str, residency: Residency | None, watcher: Watcher) -> Part:
-        """Decode one request again from the residency it started with; no row is touched."""
-        self._warm_up()
-        if residency is not None:
-            self._target.restore(dict(residency))
+    def replay_one(self, request_id: str, store: RunStore, watcher: Watcher) -> Part:
+        """Decode one request again as the run had it before; no row is touched."""
+        self._begin(store.cycles_before(request_id), store.residency_before(request_id))
         return self._serve(list(self._workload.ids).index(request_id), watcher)
 
     # -- rows ------------------------------------------------------------------------------------
@@ -151,22 +182,29 @@ class Job:
         records: list[CycleRecord] = [cycle.record for cycle in cycles]
         output_ids = [token for cycle in cycles for token in cycle.tokens]
         text = self._workload.text(request, output_ids)
+        score = self._workload.score(request, text)
         row = RequestRecord(
             request_id=request.request_id,
             prompt_tokens=len(request.prompt_ids),
             cut_tokens=request.cut_tokens,
             output_ids=output_ids,
             output_text=text,
-            score=self._workload.score(request, text),
+            score=score.value,
             prefill_ns=records[0].cycle_ns,
             decode_ns=sum(record.cycle_ns for record in records[1:]),
             cycles=len(records),
             status="ok",
+            rouge1=score.rouge1,
+            rouge2=score.rouge2,
+            rougel=score.rougel,
+            rougelsum=score.rougelsum,
         )
         context = len(request.prompt_ids) + len(output_ids)
         timings = [cycle.timing for cycle in cycles]
         residency = self._target.residency()
-        return Part(row, records, timings, residency, self._flags(context), state)
+        return Part(
+            row, records, timings, residency, self._flags(context, self._fallbacks()), state
+        )
 
     def _failed(self, request_id: str, error: RequestError) -> Part:
         row = RequestRecord(
@@ -174,15 +212,22 @@ class Job:
         )
         return Part(row, [], [], self._target.residency(), self._flags(0))
 
-    def _flags(self, context: int) -> RequestFlags:
+    def _flags(self, context: int, fallbacks: int | None = None) -> RequestFlags:
         facts = self._facts
+        ahead = prefetch_blocks(facts) * facts.billing.layer_scale
         return RequestFlags(
-            fits=fits(facts.profile, facts.config.gpu.billed, facts.slots, context),
+            fits=fits(facts.profile, facts.config.gpu.billed, facts.slots, context, ahead),
             routing=facts.config.model.routing,
             drafter_forced=facts.config.drafter.force if facts.kind.drafts else None,
             link_gbps_cap=facts.config.gpu.link_gbps_cap if facts.clock == "wall" else None,
             locked_share=self._locked_share,
+            route_fallbacks=fallbacks,
         )
+
+    def _fallbacks(self) -> int | None:
+        """Of the request that has just ended."""
+        routes = self.decoder.routes
+        return routes.fallbacks if isinstance(routes, KnownRoutes) else None
 
 
 # -- what the folder says ------------------------------------------------------------------------
@@ -209,7 +254,7 @@ def _manifest(facts: Facts, who: identity.Identity, run_id: str) -> Manifest:
         threads=config.threads,
         repeat=config.repeat,
         drafter=config.drafter.name if kind.drafts else None,
-        routes=config.routes.name if kind.reads_routes else None,
+        routes=config.routes.name if facts.reads_routes else None,
         billed=facts.billing.name,
         link_gbps=facts.profile.link_gbps,
         calibration_at=config.calibration.at if kind.needs_cost else None,

@@ -9,18 +9,29 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Protocol
 
+import specfit
 from specfit.config import GpuConfig, RunConfig
-from specfit.core import Request, SpecfitError
+from specfit.core import Request, Score, SpecfitError
 from specfit.hardware.profile import Billing, Profile
-from specfit.protocols import Clock, Drafter, RouteSource, Target
+from specfit.protocols import Clock, Drafter, Foresight, RouteSource, Target
 from specfit.results import identity
-from specfit.results.recording import Recording
+from specfit.results.recording import Recording, file_digest
 from specfit.results.schema import MachineState
 from specfit.selection.registry import Kind
 from specfit.target.family import Geometry
 from specfit.workloads.examples import joined_digest
+
+PACKAGE = "package:"
+
+
+def locate(path: str) -> Path:
+    """`package:weights/...` lies inside the installed package; anything else is a folder."""
+    if path.startswith(PACKAGE):
+        return Path(specfit.__file__).parent / path.removeprefix(PACKAGE)
+    return Path(path)
 
 
 class Workload(Protocol):
@@ -34,13 +45,18 @@ class Workload(Protocol):
         """Of the examples behind the requests."""
         ...
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences the person who started the run should read."""
+        ...
+
     def request(self, index: int) -> Request:
         """Raises RequestError for what is wrong with this one."""
         ...
 
     def text(self, request: Request, output_ids: Sequence[int]) -> str: ...
 
-    def score(self, request: Request, text: str) -> float | None: ...
+    def score(self, request: Request, text: str) -> Score: ...
 
 
 class Questions(Protocol):
@@ -64,7 +80,15 @@ class Machine(Protocol):
 
     def exact_routes(self) -> RouteSource: ...
 
+    def learned_routes(self, file: Path, drafter: Drafter) -> RouteSource:
+        """What the predictor in `file` says of this drafter's nodes. Raises SpecfitError."""
+        ...
+
     def clock(self) -> Clock: ...
+
+    def foresight(self) -> Foresight | None:
+        """What brings in predicted experts; None where every copy is on demand."""
+        ...
 
     def request_begins(self) -> None:
         """The machine's state is watched from here on."""
@@ -125,6 +149,25 @@ class Facts(ABC):
         recording = self.known_recording()
         return None if recording is None else recording.recording_id
 
+    @property
+    def reads_routes(self) -> bool:
+        """To select by them, or to bring in what they name."""
+        return self.kind.reads_routes or self.config.prefetch != "off"
+
+    @property
+    def routes_file(self) -> Path | None:
+        """What a trained or counted route source reads; None for a source without a file."""
+        routes = self.config.routes
+        if not (self.reads_routes and routes.path):
+            return None
+        file = locate(routes.path) / f"{routes.name}.safetensors"
+        if not file.is_file():
+            raise SpecfitError(
+                f"no {file}, which routes={routes.name} reads; scripts/train_routes.py makes it, "
+                "and routes.path names its folder"
+            )
+        return file
+
     def settled(self) -> dict[str, object]:
         """The config with every number that was left to be settled."""
         return asdict(self.config) | {
@@ -146,10 +189,14 @@ class Facts(ABC):
             digests["drafter"] = self.drafter_digest
         else:
             del config["drafter"]
-        if not self.kind.reads_routes:
+        if not self.reads_routes:
             del config["routes"]
         elif self.config.routes.name == "recording" and self.recording_id is not None:
             digests["recording"] = self.recording_id
+        elif self.routes_file is not None:
+            digests["routes"] = file_digest(self.routes_file)
+        if not self.kind.needs_cost:  # nothing is priced, so nothing is maximised
+            del config["objective"], config["lambda_tokens_per_s"], config["cost"]
         if calibration_id is not None:
             digests["calibration"] = calibration_id
         return identity.run_identity(config, digests, self.clock, self.device_name)

@@ -10,7 +10,7 @@ import numpy as np
 from specfit.core import DraftTree, Request, Routes, Selection, SpecfitError
 from specfit.cycle import Laps, Session
 from specfit.decoder import Decoder
-from specfit.protocols import Clock, Drafter, RouteSource, Selector, Target
+from specfit.protocols import Clock, Drafter, Foresight, RouteSource, Selector, Target
 from specfit.selection.bitmaps import bitmaps
 from specfit.selection.cost import CostModel
 from specfit.selection.probes import minimum_union, most_probable
@@ -32,13 +32,14 @@ class Probe:
     size: int
     demand: int
     cycle_ns: int
+    missing: int | None = None  # demanded and without a slot before the cycle; None in old files
 
     @property
     def state(self) -> str:
         return f"{self.request_id}@{self.position}"
 
 
-class ForcedTree:
+class ForcedTree(Selector):
     """Searches like SpecFit after every level, so that its cost is paid, then verifies `nodes`."""
 
     name = "probe"
@@ -70,12 +71,13 @@ class Prober:
         clock: Clock,
         num_experts: int,
         k: int,
+        foresight: Foresight | None = None,
     ) -> None:
         self._target, self._drafter, self._k = target, drafter, k
         self._num_experts = num_experts
         searching = SpecFit(CostModel(np.ones(k + 1), 1.0), num_experts, k)
         self._forced = ForcedTree(searching, drafter.max_depth)
-        self._prober = Decoder(target, drafter, routes, self._forced, clock)
+        self._prober = Decoder(target, drafter, routes, self._forced, clock, foresight)
         walker: Selector = NoDraft("ar_cache")
         self._walker = Decoder(target, None, None, walker, clock)
 
@@ -125,6 +127,9 @@ class Prober:
                     len(nodes),
                     record.demand_experts,
                     record.cycle_ns,
+                    record.demand_experts
+                    - record.hit_experts
+                    + (record.used_prefetched_experts or 0),
                 )
             )
         return probes

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from specfit.core import DraftTree, ForwardTrace, IntArray, Request, Routes, Selection
+from specfit.core import CycleRecord, DraftTree, ForwardTrace, IntArray, Request, Routes, Selection
 
 Features = Any
 """Auxiliary hidden states [rows, 3H] of target rows, in whatever the target and drafter share."""
@@ -19,6 +19,7 @@ Features = Any
 class Prefilled:
     token: int  # the first committed token
     features: Features  # [P, 3H]
+    routes: np.ndarray  # [P, L, k], what the prompt was routed to
     traces: Sequence[ForwardTrace]  # one per chunk
 
 
@@ -54,6 +55,10 @@ class Target(Protocol):
 
     def truncate(self, length: int) -> None:
         """Forget KV entries from `length` on (a probe is undone)."""
+        ...
+
+    def resident(self) -> np.ndarray:
+        """[L, E] bool: which experts have slots now. Reading changes and counts nothing."""
         ...
 
     def residency(self) -> dict[str, np.ndarray]:
@@ -114,13 +119,33 @@ class RouteSource(Protocol):
         """
         ...
 
+    def observe(self, routed: IntArray) -> None:
+        """[T, L, k]: what newly kept tokens were routed to, oldest first, after prefill and every
+        commit. Whoever learns nothing from it inherits this."""
+        return
+
     def end_cycle(self) -> None:
         """Forget this cycle's nodes and whatever scratch they held."""
         ...
 
 
+class Foresight(Protocol):
+    """Told by the decoder what a verify will probably need, and when the link is idle before it."""
+
+    def expects(self, tree: DraftTree, routes: Routes, selection: Selection | None = None) -> None:
+        """After every read of routes, and once more when it is decided what is verified."""
+        ...
+
+    def idles(self, phase: str) -> None:
+        """A draft level (level), a read of routes (route) or the selection (select) has run."""
+        ...
+
+
 class Selector(Protocol):
-    """Policy: which nodes are verified. Pure; never touches a tensor."""
+    """Policy: which nodes are verified. Never touches a tensor.
+
+    What it chooses depends on the arguments of `select` and on the cycles it has observed.
+    """
 
     name: str
     k: int
@@ -129,6 +154,21 @@ class Selector(Protocol):
     adaptive_depth: bool  # True: asked after every level, drafting stops when it says so
 
     def select(self, tree: DraftTree, routes: Routes | None) -> Selection: ...
+
+    def draft_levels(self) -> int | None:
+        """Most levels the coming cycle drafts, asked once before it; None: all the drafter has.
+
+        At 0 the root alone is verified: no level is drafted or billed, and nothing is selected; the
+        head still takes in what was committed, whose bill the next drafted level holds.
+        """
+        return None
+
+    def observe(self, record: CycleRecord) -> None:
+        """A cycle of the run ended, prefill included. Whoever learns nothing from it inherits this.
+
+        A run that goes on after being killed observes its finished requests' cycles first.
+        """
+        return
 
 
 class Clock(Protocol):
@@ -152,6 +192,10 @@ class Clock(Protocol):
         ...
 
     def bill_draft_level(self) -> None: ...
+
+    def bill_routes(self) -> None:
+        """One read of a route source on the clock."""
+        ...
 
     def bill_selection(self) -> None: ...
 

@@ -1,6 +1,7 @@
 """`python -m specfit.record`: what a run decodes and could have drafted, at every position, once.
 
-`record.merge=[a,b]` joins recordings of different requests (`record.shard=i/n`) instead.
+`record.merge=[a,b]` joins recordings of different requests (`record.shard=i/n`) instead, and
+`recording=<id> routes=learned` adds to a recording what that route source predicts in it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,18 @@ def record(composed: Any) -> int:
     config = from_hydra(composed)
     if config.record.merge:
         return merge(config)
+    if config.recording is not None:
+        return predict(config)
     from specfit.console import headline, say
-    from specfit.recorder import make_recording, recording_identity
+    from specfit.countdown import Countdown
+    from specfit.expectation import expected_recording
+    from specfit.recorder import make_recording, recording_identity, shard_rows
     from specfit.resolve import resolve
     from specfit.results import identity
+    from specfit.results.recording import read_manifest
+    from specfit.results.tally import Plain
 
-    facts = resolve(config)
+    facts = resolve(config, config.record.split)
     say(headline(facts))
     who = recording_identity(facts)
     folder = Path(config.results_dir) / "recordings" / identity.digest(who)
@@ -30,18 +37,13 @@ def record(composed: Any) -> int:
         say(f"found recorded (force=true records it again): {folder}")
         say(size_line(folder))
         return 0
-    tally = make_recording(facts, folder, who, say)
-    source = f"ids of run {tally.ids_from}" if tally.ids_from else "decoded here"
-    say(
-        f"greedy ids: {source}, {tally.decode_seconds:.1f} s; layer-major passes: "
-        f"{tally.teacher_seconds:.1f} s (text {tally.text_seconds:.1f}, pools drafted "
-        f"{tally.draft_seconds:.1f}, pools routed {tally.pools_seconds:.1f}), experts streamed "
-        f"{tally.passes} times; elapsed, measured"
-    )
-    say(
-        f"{tally.token_mismatches} of {tally.tokens} tokens differ between one pass and step by "
-        f"step (largest margin {tally.largest_mismatch_margin:.1e})"
-    )
+    requests = len(shard_rows(facts))
+    say(expected_recording(facts, requests))
+    with Countdown() as countdown:
+        tally = make_recording(facts, folder, who, say, watch=countdown)
+    plain = read_manifest(folder)["notes"].get("ar_cache")
+    for sentence in tally.sentences(None if plain is None else Plain(**plain)):
+        say(sentence)
     say(size_line(folder))
     say(f"recording {folder.name}: {folder}")
     return 0
@@ -59,6 +61,24 @@ def merge(config: RunConfig) -> int:
     write_recording(folder, whole)
     say(size_line(folder))
     say(f"recording {whole.recording_id}, {len(whole.requests)} requests: {folder}")
+    return 0
+
+
+def predict(config: RunConfig) -> int:
+    from specfit.console import headline, say
+    from specfit.predicting import add_predictions
+    from specfit.resolve import resolve
+    from specfit.results.recording import find_recording, read_recording
+
+    assert config.recording is not None
+    recording = read_recording(find_recording(config.recording, Path(config.results_dir)))
+    facts = resolve(config)
+    say(headline(facts))
+    folder = add_predictions(facts, recording, say)
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    per_1000 = size / max(recording.positions, 1) / 1e3
+    say(f"size: {per_1000:.2f} MB per 1,000 output tokens")
+    say(f"predictions: {folder}")
     return 0
 
 

@@ -6,28 +6,37 @@ depends on no selector), else from plain cached decoding here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
-
+from specfit.batches import record_calibration, record_requests
 from specfit.build import build_machine
-from specfit.core import RequestError, SpecfitError
+from specfit.config import RunConfig
+from specfit.core import SpecfitError
 from specfit.execution import requests_digest
-from specfit.probing import POSITIONS, QUESTIONS
+from specfit.recorded.plain import plain_decoding
 from specfit.resolve import Resolved, stop_ids
 from specfit.results import identity, provenance
 from specfit.results.find import finished_runs
 from specfit.results.recorded import RecordedRequest
-from specfit.results.recording import Recording, Shape, write_recording
+from specfit.results.recording import MANIFEST, Recording, Shape, read_manifest, write_recording
 from specfit.results.recording_layout import VERSION
+from specfit.results.recording_parts import RecordingParts
 from specfit.results.rows import load_run
-from specfit.teaching import Greedy, Recorder, Tally
+from specfit.results.tally import Tally
+from specfit.teaching import Recorder
 
 Say = Callable[[str], None]
+
+
+class Watch(Protocol):
+    """Sees a recording grow: a countdown."""
+
+    def starts(self, total: int, done: int) -> None: ...
+
+    def advances(self, count: int) -> None: ...
 
 
 def recording_identity(facts: Resolved) -> identity.Identity:
@@ -56,6 +65,20 @@ def recording_identity(facts: Resolved) -> identity.Identity:
     return identity.hashed_part(parts | ({"features": True} if config.record.features else {}))
 
 
+def refuse_made_up(config: RunConfig) -> None:
+    """Raises SpecfitError where routes or drafts are no model's: there is nothing to record."""
+    made_up = ""
+    if config.model.routing != "weights":
+        made_up = f"model.routing={config.model.routing}"
+    elif config.drafter.name == "oracle":
+        made_up = "drafter=oracle"
+    if made_up:
+        raise SpecfitError(
+            f"a recording holds what a router and a draft head say, and {made_up} makes that up; "
+            "record a model with a head of its own"
+        )
+
+
 def shard_rows(facts: Resolved) -> list[int]:
     total, shard = len(facts.workload.ids), facts.config.record.shard
     if shard is None:
@@ -69,35 +92,124 @@ def shard_rows(facts: Resolved) -> list[int]:
     return list(range(index, total, of))
 
 
-def make_recording(facts: Resolved, folder: Path, who: identity.Identity, say: Say) -> Tally:
-    """Records and writes; `say` hears about each batch."""
-    config = facts.config
-    shape = _shape(facts)  # refuses what a recording cannot hold, before anything is loaded
-    recorder = Recorder(
-        facts, build_machine(facts, facts.slots, True), features=config.record.features
-    )
-    known = _known_outputs(facts, recorder.tally)
-    requests = []
-    rows = shard_rows(facts)
-    for start in range(0, len(rows), config.record.batch):
-        requests += _batch(facts, recorder, rows[start : start + config.record.batch], known)
-        say(f"recorded {len(requests)} of {len(rows)} requests")
-    calibration = list(_calibration(facts, recorder))
-    say(f"recorded {len(calibration)} calibration questions")
-    recording = Recording(
-        folder.name,
-        who,
-        _config(facts),
-        shape,
-        tuple(sorted(stop_ids(facts.checkpoint))),
-        facts.device_name,
-        requests,
-        calibration,
-        [provenance.collect().as_dict()],
-        asdict(recorder.tally),
-    )
-    write_recording(folder, recording)
-    return recorder.tally
+def make_recording(
+    facts: Resolved,
+    folder: Path,
+    who: identity.Identity,
+    say: Say,
+    known: Mapping[str, Sequence[int]] | None = None,
+    watch: Watch | None = None,
+) -> Tally:
+    """Records and writes; goes on after the batches that an interrupted process has kept.
+
+    `known` are greedy ids by request, where the caller has them; what the passes would say instead
+    is counted. `watch` sees each batch that is done, `say` hears the same in words where there is
+    none. The tally is of the requests; the calibration's is in the notes.
+    """
+    refuse_made_up(facts.config)
+    parts = RecordingParts(folder, who)
+    with parts.locked(lambda: say("waiting for the same recording")):
+        if (folder / MANIFEST).is_file() and not facts.config.force:
+            made = read_manifest(folder)["notes"].get("requests")  # by another, meanwhile
+            return Tally.total([made] if made else [])
+        if facts.config.force:
+            parts.drop()
+        making = _Making(facts, folder, who, parts, known)
+        making.run(say, watch)
+        recording = making.whole()
+        write_recording(folder, recording)
+        parts.drop()
+    return Tally.total([recording.notes["requests"]])
+
+
+class _Making:
+    """One process at work on a recording: batches that are there, batches to come."""
+
+    def __init__(
+        self,
+        facts: Resolved,
+        folder: Path,
+        who: identity.Identity,
+        parts: RecordingParts,
+        known: Mapping[str, Sequence[int]] | None,
+    ) -> None:
+        self._facts, self._parts, self._kept = facts, parts, parts.kept()
+        shape = _shape(facts)  # refuses what a recording cannot hold, before anything is loaded
+        machine = build_machine(facts, facts.slots, True)
+        self._recorder = Recorder(facts, machine, features=facts.config.record.features)
+        self._source: str | None = None
+        if known is None:
+            known, self._source = _known_outputs(facts)
+        self._known = known
+        self._empty = Recording(
+            folder.name,
+            who,
+            _config(facts),
+            shape,
+            tuple(sorted(stop_ids(facts.checkpoint))),
+            facts.device_name,
+            (),
+            (),
+            [provenance.collect().as_dict()],
+        )
+
+    def run(self, say: Say, watch: Watch | None) -> None:
+        facts = self._facts
+        rows = shard_rows(facts)
+        done = {one.row for part in self._kept for one in part.requests}
+        left = [row for row in rows if row not in done]
+        if done:
+            say(f"{len(done)} of {len(rows)} requests were recorded before; going on after them")
+        if watch is not None:
+            watch.starts(len(rows), len(done))
+        for start in range(0, len(left), facts.config.record.batch):
+            batch = left[start : start + facts.config.record.batch]
+            found = record_requests(facts, self._recorder, batch, self._known)
+            self._keep(f"{batch[0]:06d}", found, [], self._source)
+            if watch is not None:
+                watch.advances(len(batch))
+            else:
+                recorded = len(rows) - len(left) + start + len(batch)
+                say(f"recorded {recorded} of {len(rows)} requests")
+        if not any(part.calibration for part in self._kept):
+            questions = list(record_calibration(facts, self._recorder))
+            self._keep("calibration", [], questions, None)
+            say(f"recorded {len(questions)} calibration questions")
+
+    def _keep(
+        self,
+        name: str,
+        requests: Sequence[RecordedRequest],
+        calibration: Sequence[RecordedRequest],
+        ids_from: str | None,
+    ) -> None:
+        tally, self._recorder.tally = self._recorder.tally, Tally()
+        notes = replace(tally, ids_from=ids_from).as_dict()
+        part = replace(self._empty, requests=requests, calibration=calibration, notes=notes)
+        self._parts.keep(name, part)
+        self._kept.append(part)
+
+    def whole(self) -> Recording:
+        """The requests in the workload's order, and everybody who worked on them."""
+        kept = self._kept
+        requests = sorted((one for part in kept for one in part.requests), key=lambda one: one.row)
+        calibration = [one for part in kept for one in part.calibration]
+        made_by = [entry for part in kept for entry in part.provenance]
+        notes: dict[str, Any] = {
+            "requests": Tally.total([part.notes for part in kept if part.requests]).as_dict(),
+            "calibration": Tally.total([part.notes for part in kept if part.calibration]).as_dict(),
+        }
+        if self._facts.clock == "modelled":
+            empty = self._empty
+            plain = plain_decoding(self._facts, requests, empty.stop_ids, empty.shape.expert_bytes)
+            notes["ar_cache"] = asdict(plain)
+        return replace(
+            self._empty,
+            requests=requests,
+            calibration=calibration,
+            provenance=[entry for at, entry in enumerate(made_by) if entry not in made_by[:at]],
+            notes=notes,
+        )
 
 
 def _config(facts: Resolved) -> dict[str, Any]:
@@ -113,8 +225,8 @@ def _shape(facts: Resolved) -> Shape:
     return Shape(**known, expert_bytes=facts.billing.own_expert_bytes)
 
 
-def _known_outputs(facts: Resolved, tally: Tally) -> dict[str, Sequence[int]]:
-    """Greedy ids of a finished run with the same requests and target, by request."""
+def _known_outputs(facts: Resolved) -> tuple[dict[str, Sequence[int]], str | None]:
+    """Greedy ids by request of a finished run with the same requests and target, and its id."""
     runs = Path(facts.config.results_dir) / "runs"
     config = facts.config
     wanted = {
@@ -126,75 +238,12 @@ def _known_outputs(facts: Resolved, tally: Tally) -> dict[str, Sequence[int]]:
     }
     for folder, manifest in finished_runs(runs, **wanted):
         rows = load_run(folder).requests
-        tally.ids_from = manifest.info.run_id
-        return {
+        known: dict[str, Sequence[int]] = {
             str(name): [int(token) for token in ids]
             for name, ids, status in zip(
                 rows["request_id"], rows["output_ids"], rows["status"], strict=True
             )
             if status == "ok"
         }
-    return {}
-
-
-def _batch(
-    facts: Resolved, recorder: Recorder, rows: Sequence[int], known: dict[str, Sequence[int]]
-) -> list[RecordedRequest]:
-    workload = facts.workload
-    failed: dict[int, str] = {}
-    greedy: dict[int, Greedy] = {}
-    for row in rows:
-        try:
-            request = workload.request(row)
-        except RequestError as error:
-            failed[row] = str(error)
-            continue
-        greedy[row] = recorder.greedy(request, known.get(request.request_id))
-    found = dict(zip(greedy, recorder.record(list(greedy.values())) if greedy else [], strict=True))
-    recorded = []
-    for row in rows:
-        name, digest = workload.ids[row], workload.digests[row]
-        if row in failed:
-            recorded.append(RecordedRequest(row, name, digest, failed[row]))
-            continue
-        one = _recorded(row, digest, greedy[row], *found[row])
-        text = workload.text(greedy[row].request, greedy[row].output_ids)
-        score = workload.score(greedy[row].request, text)
-        recorded.append(replace(one, output_text=text, score=score))
-    return recorded
-
-
-def _calibration(facts: Resolved, recorder: Recorder) -> Iterator[RecordedRequest]:
-    """Every question that the prober walks, the too short ones included: they warm the cache."""
-
-    def answers() -> Iterator[tuple[int, Greedy]]:
-        long = 0
-        for row, request in enumerate(facts.questions.requests()):
-            answer = recorder.greedy(request)
-            long += len(answer.output_ids) > POSITIONS[-1]
-            yield row, answer
-            if long == QUESTIONS:
-                return
-
-    walked = answers()
-    while batch := list(islice(walked, facts.config.record.batch)):
-        found = recorder.record([answer for _, answer in batch], most=POSITIONS[-1])
-        for (row, answer), (prompt, pools) in zip(batch, found, strict=True):
-            yield _recorded(row, "", answer, prompt, pools)
-
-
-def _recorded(
-    row: int, digest: str, greedy: Greedy, prompt_routes: np.ndarray, pools: Any
-) -> RecordedRequest:
-    request = greedy.request
-    return RecordedRequest(
-        row,
-        request.request_id,
-        digest,
-        "ok",
-        request,
-        np.asarray(greedy.output_ids, dtype=np.int64),
-        greedy.stop_reason,
-        prompt_routes=prompt_routes,
-        pools=pools,
-    )
+        return known, manifest.info.run_id
+    return {}, None

@@ -20,29 +20,29 @@ def replay(composed: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     from specfit.calibrate import describe
-    from specfit.console import Progress, headline, say
+    from specfit.console import Progress, opening, say
     from specfit.execution import execute
     from specfit.recorded.facts import recorded_machine, resolve_replay
-    from specfit.results.recording import find_recording, read_recording
+    from specfit.results.recording import find_recording, read_once
     from specfit.results.rows import load_run
     from specfit.results.table import closing_table, render
 
     config = from_hydra(composed)
     if config.recording is None:
         raise SpecfitError("name a recording: recording=<id or folder>; see specfit.record")
-    recording = read_recording(find_recording(config.recording, Path(config.results_dir)))
+    recording = read_once(find_recording(config.recording, Path(config.results_dir)))
     said = [item.lstrip("+~").split("=")[0] for item in HydraConfig.get().overrides.task]
     facts = resolve_replay(config, recording, said)
-    say(headline(facts))
-    for note in facts.notes:
-        say(note)
+    for line in opening(facts):
+        say(line)
     with Progress(facts) as progress:
         outcome = execute(facts, recorded_machine, progress, below=BELOW)
     finished = load_run(outcome.folder)
     if outcome.calibration is not None:
-        say(describe(outcome.calibration.path))
+        say(describe(outcome.calibration))
     state = "replayed" if outcome.ran_now else "found replayed (force=true replays it again)"
-    say(render(closing_table(finished, None), f"run {finished.info.run_id}, {state}"))
+    table = closing_table(finished, None, Path(config.results_dir))
+    say(render(table, f"run {finished.info.run_id}, {state}"))
     say(f"rows: {outcome.folder}")
     return 0 if finished.ok_ids else 3
 

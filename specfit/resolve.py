@@ -14,16 +14,15 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer
 
-import specfit
 from specfit.config import DatasetConfig, DrafterConfig, ModelConfig, RunConfig
 from specfit.core import SpecfitError
-from specfit.facts import Facts, profile_of, settle_slots
+from specfit.facts import Facts, locate, profile_of, settle_slots
 from specfit.hardware.billed import billing
 from specfit.hardware.clock import choose_clock
 from specfit.hardware.profile import Profile
 from specfit.results import identity
 from specfit.results.provenance import cpu_name
-from specfit.results.recording import Recording, find_recording, read_recording
+from specfit.results.recording import Recording, find_recording, read_once
 from specfit.selection.registry import kind_of
 from specfit.sizing import Sizing, sizing_of
 from specfit.target.checkpoint import FETCH_AGAIN, Checkpoint, folder_digest, read_json
@@ -36,19 +35,10 @@ from specfit.workload import (
     TextWorkload,
     calibration_dataset,
     calibration_rows,
+    evaluated_rows,
 )
-from specfit.workloads import examples as sources
-from specfit.workloads.examples import Example
+from specfit.workloads.examples import Rows
 from specfit.workloads.prompts import Prompting
-
-PACKAGE = "package:"
-
-
-def locate(path: str) -> Path:
-    """`package:weights/...` lies inside the installed package; anything else is a folder."""
-    if path.startswith(PACKAGE):
-        return Path(specfit.__file__).parent / path.removeprefix(PACKAGE)
-    return Path(path)
 
 
 def repository_of(key: str, group: ModelConfig | DrafterConfig) -> Repository | None:
@@ -74,27 +64,28 @@ class Resolved(Facts):
 
     checkpoint: Checkpoint
     device: torch.device
+    split: str = "evaluation"  # a run's; a recording may be of text that predictors are trained on
 
     @cached_property
     def workload(self) -> TextWorkload:
         dataset = self.config.dataset
         prompting = self.prompting(dataset, self.config.new_tokens)
-        return TextWorkload(self.examples, prompting, dataset.scorer)
+        return TextWorkload(self.rows, prompting, dataset.scorer)
 
     @cached_property
     def questions(self) -> TextQuestions:
         prompting = self.prompting(calibration_dataset(self.config), PROBE_TOKENS)
-        return TextQuestions(calibration_rows(self.config), prompting)
+        return TextQuestions(calibration_rows(self.config, self.rows.examples), prompting)
 
     @cached_property
     def _recording(self) -> Recording:
         config = self.config
         assert config.recording is not None
-        return read_recording(find_recording(config.recording, Path(config.results_dir)))
+        return read_once(find_recording(config.recording, Path(config.results_dir)))
 
     def known_recording(self) -> Recording | None:
         config = self.config
-        reads = self.kind.reads_routes and config.routes.name == "recording"
+        reads = self.reads_routes and config.routes.name == "recording"
         return self._recording if reads and config.recording is not None else None
 
     @property
@@ -102,8 +93,8 @@ class Resolved(Facts):
         return f"device {self.device.type} ({self.device_name})"
 
     @cached_property
-    def examples(self) -> tuple[Example, ...]:
-        return tuple(load_examples(self.config.dataset, self.config.request_limit))
+    def rows(self) -> Rows:
+        return evaluated_rows(self.config.dataset, self.config.request_limit, self.split)
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -135,6 +126,7 @@ class Resolved(Facts):
             max_new_tokens,
             stop_ids(self.checkpoint),
             self.geometry.context,
+            dataset.system,
         )
 
     @cached_property
@@ -155,7 +147,7 @@ class Resolved(Facts):
         return folder_digest(self.drafter_folder)
 
 
-def resolve(config: RunConfig) -> Resolved:
+def resolve(config: RunConfig, split: str = "evaluation") -> Resolved:
     """Raises SpecfitError for whatever the config names and is not there or does not fit."""
     checkpoint = open_checkpoint(config.model)
     family_of(checkpoint.config)
@@ -177,9 +169,8 @@ def resolve(config: RunConfig) -> Resolved:
     bill = billing(config.gpu.billed, geometry.layers, own_bytes)
     if config.gpu.advice and clock == "modelled":
         notes += (f"profile {profile.name}: {config.gpu.advice}",)
-    return Resolved(
-        config, geometry, kind, slots, profile, bill, clock, device_name, notes, checkpoint, device
-    )
+    parts = geometry, kind, slots, profile, bill, clock, device_name, notes, checkpoint, device
+    return Resolved(config, *parts, split=split)
 
 
 def open_checkpoint(model: ModelConfig) -> Checkpoint:
@@ -207,7 +198,7 @@ def _fitting_slots(
     if device.type == "cuda" and clock == "wall":
         table = sizing()
         table.refuse_too_many(slots)
-        notes += (table.sentence(slots),)
+        notes += tuple(table.lines(slots))
     return slots, notes
 
 
@@ -217,19 +208,6 @@ def find_device(asked: str) -> tuple[torch.device, str]:
     if asked == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu"), cpu_name() or platform.machine()
     return torch.device("cuda"), torch.cuda.get_device_name()
-
-
-def load_examples(dataset: DatasetConfig, limit: int | None) -> list[Example]:
-    needed = [name for name in (dataset.document, dataset.reference) if name is not None]
-    if dataset.source == "embedded":
-        if limit is None:
-            raise SpecfitError(f"dataset={dataset.name} has no end of its own; set limit=<number>")
-        return sources.embedded(dataset.name, "evaluation", limit)
-    if dataset.path is not None:
-        return sources.from_jsonl(Path(dataset.path), needed, limit)
-    if dataset.hub is not None:
-        return sources.from_hub(dataset.hub, needed, limit)
-    raise SpecfitError(f"dataset={dataset.name} needs dataset.path=<a JSON-lines file>")
 
 
 def stop_ids(checkpoint: Checkpoint) -> frozenset[int]:

@@ -75,11 +75,12 @@ class Sizing:
             f"cache_slots=fit is {slots}: {spoken} needs {_gb(self.needed(spoken))}, {free}",
         )
 
-    def sentence(self, slots: int) -> str:
-        """The table in one line."""
-        assert self.free is not None
-        parts = ", ".join(f"{name} {size / GB:.2f}" for name, size in self.rows(slots).items())
-        return f"device memory: {_gb(self.needed(slots))} of {self.free / GB:.1f} free ({parts})"
+    def lines(self, slots: int) -> list[str]:
+        """The table, which the doctor and a run on a GPU print."""
+        head = f"device bytes at {slots} slots per layer, {self.context} KV rows:"
+        parts = [f"  {name:14}{size / GB:8.2f} GB" for name, size in self.rows(slots).items()]
+        there = "" if self.free is None else f" of {self.free / GB:.2f} {self.where}"
+        return [head, *parts, f"  {'together':14}{self.needed(slots) / GB:8.2f} GB{there}"]
 
     def refuse_too_many(self, slots: int) -> None:
         if self.free is not None and self.needed(slots) > self.free:
@@ -134,12 +135,20 @@ def placed(
 ) -> Sizing:
     """A modelled run is sized as what it is billed as, on its profile's card."""
     store, staging = needs.store_bytes, profile.copies_in_flight + 1
+    ahead = area_blocks(config, needs.layers)
     if clock == "modelled":
         billed = BILLED_MODELS.get(config.gpu.billed, needs)
+        staging += ahead * billed.layers // needs.layers
         needs, where = replace(billed, experts=needs.experts), f"in profile {profile.name}"
         return Sizing(needs, store, staging, context, profile.memory_bytes, where)
+    staging += ahead
     # The cache of keys and values doubles when it is full, so it may hold twice what is used.
     return Sizing(needs, store, staging, 2 * context, device_free(device), "free")
+
+
+def area_blocks(config: RunConfig, layers: int) -> int:
+    """Blocks that predicted experts come into, beside the slots as staging is."""
+    return 0 if config.prefetch == "off" else config.prefetch_blocks or layers
 
 
 def needs_of(

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from specfit.build import Machine
-from specfit.core import DraftTree, Request, Routes
+from specfit.core import DraftTree, ForwardTrace, Request, Routes
 from specfit.decoder import Decoder
 from specfit.drafter.teacher import TeacherDrafter
 from specfit.resolve import Resolved
 from specfit.results.recorded import pools_of
+from specfit.results.tally import Tally
 from specfit.selection.selectors import NoDraft
-from specfit.target.teacher import TeacherTarget, TextPass
+from specfit.target.teacher import Streamed, TeacherTarget, TextPass
 
 
 @dataclass(frozen=True)
@@ -30,25 +31,6 @@ class Greedy:
     request: Request
     output_ids: list[int]
     stop_reason: str | None
-
-
-@dataclass
-class Tally:
-    """What was measured while recording; none of it is in the id."""
-
-    tokens: int = 0
-    token_mismatches: int = 0  # the text pass says another token than the greedy ids
-    largest_mismatch_margin: float = 0.0
-    decode_seconds: float = 0.0  # greedy ids, where no finished run had them
-    text_seconds: float = 0.0
-    draft_seconds: float = 0.0
-    pools_seconds: float = 0.0
-    ids_from: str | None = None  # the run they were read from
-    passes: int = 0  # times the experts were streamed
-
-    @property
-    def teacher_seconds(self) -> float:
-        return self.text_seconds + self.draft_seconds + self.pools_seconds
 
 
 @dataclass
@@ -95,13 +77,14 @@ class Recorder:
         self._compare(batch, passes)
         drafted = self._timed("draft_seconds", lambda: self._draft(texts, passes, counts))
         atlases = self._timed("pools_seconds", lambda: self._routes(passes, drafted))
+        self._count(drafted)
         found = []
         for one, done, (trees, features), routes in zip(
             batch, passes, drafted, atlases, strict=True
         ):
             pools = None
             if trees:
-                kept = features if self.features else None
+                kept = [f.half().cpu().numpy() for f in features] if self.features else None
                 pools = pools_of(trees, routes, one.output_ids, kept)
             prompt = done.routes[: len(one.request.prompt_ids)]
             found.append((_one_byte(prompt), pools))
@@ -132,8 +115,26 @@ class Recorder:
         begin = time.perf_counter()
         result = work()
         setattr(self.tally, column, getattr(self.tally, column) + time.perf_counter() - begin)
-        self.tally.passes += column != "draft_seconds"
         return result
+
+    def _count(self, drafted: Sequence[tuple[list[DraftTree], Any]]) -> None:
+        """What the two passes and the drafting streamed, and what the modelled clock bills."""
+        tally, levels = self.tally, self._drafter.calls
+        tally.nodes += sum(len(tree) for trees, _ in drafted for tree in trees)
+        for one in self._target.streamed:
+            tally.passes += 1
+            tally.rows += one.rows
+        if self.facts.clock == "modelled":
+            clock, blocks = self.machine.clock(), self.facts.profile.copies_in_flight + 1
+            clock.start()
+            for _ in range(levels):
+                clock.bill_draft_level()
+            for trace in (_billed(one, blocks) for one in self._target.streamed):
+                clock.bill_forward(trace)
+                tally.pass_bytes += clock.billed_bytes(trace)
+            tally.pass_ns += clock.lap()
+        self._target.streamed.clear()
+        self._drafter.calls = 0
 
     def _compare(self, batch: Sequence[Greedy], passes: Sequence[TextPass]) -> None:
         for one, done in zip(batch, passes, strict=True):
@@ -144,6 +145,14 @@ class Recorder:
             self.tally.token_mismatches += int(wrong.sum())
             worst = float(margins[wrong].max(initial=0.0))
             self.tally.largest_mismatch_margin = max(self.tally.largest_mismatch_margin, worst)
+
+
+def _billed(one: Streamed, blocks: int) -> ForwardTrace:
+    """A pass as a prefill chunk of so many rows, every expert streamed through the staging."""
+    none = np.zeros(len(one.experts), dtype=np.int64)
+    wait_for = np.maximum(np.arange(one.experts.max(initial=0)) - blocks, -1)
+    everywhere = np.tile(wait_for, (len(none), 1))
+    return ForwardTrace(one.rows, True, none, one.experts, none, everywhere)
 
 
 def _text(one: Greedy, positions: int) -> np.ndarray:

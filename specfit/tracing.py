@@ -51,7 +51,7 @@ def write_trace(facts: Resolved, outcome: Outcome) -> Path:
     assert request_id is not None, "a trace is of one request"
     store = RunStore(outcome.folder.parent, outcome.folder.name)
     job, seen = Job(facts, build_machine, outcome.calibration), Collector()
-    part = job.replay_one(request_id, store.residency_before(request_id), seen)
+    part = job.replay_one(request_id, store, seen)
     if part.request.status != "ok":
         raise SpecfitError(f"request {request_id} failed ({part.request.status}): no timeline")
     rows = load_run(outcome.folder)

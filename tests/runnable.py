@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,10 @@ class Runnable:
         return Runnable(folder / "target", folder / "drafter")
 
 
-def make_runnable(folder: Path) -> Runnable:
+def make_runnable(folder: Path, experts: int = EXPERTS) -> Runnable:
     from specfit.drafter.checkpoint import save_head
 
-    model = _target()
+    model = _target(experts)
     model.save_pretrained(folder / "target", max_shard_size="200KB")
     _tokenizer().save_pretrained(folder / "target")
     generation = {"do_sample": False, "eos_token_id": [2, 0], "pad_token_id": 0}
@@ -57,7 +58,7 @@ def make_runnable(folder: Path) -> Runnable:
     return Runnable(folder / "target", folder / "drafter")
 
 
-def _target() -> torch.nn.Module:
+def _target(experts: int) -> torch.nn.Module:
     from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
     torch.manual_seed(5)
@@ -70,7 +71,7 @@ def _target() -> torch.nn.Module:
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=16,
-        num_experts=EXPERTS,
+        num_experts=experts,
         num_experts_per_tok=4,
         tie_word_embeddings=False,
         max_position_embeddings=CONTEXT,
@@ -176,21 +177,34 @@ def runnable(tmp_path_factory: pytest.TempPathFactory) -> Runnable:
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """`python -m specfit.run`, in this process."""
+    return in_process("run", monkeypatch, capsys)
 
-    def run(*arguments: str) -> Ended:
+
+@pytest.fixture
+def record_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """`python -m specfit.record`, in this process."""
+    return in_process("record", monkeypatch, capsys)
+
+
+def in_process(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """The entry point of that name; its job has the module's name."""
+
+    def ended(*arguments: str) -> Ended:
         from hydra.core.global_hydra import GlobalHydra
 
         from specfit.commands import hydra_command
-        from specfit.run import run as job
 
+        job = getattr(import_module(f"specfit.{name}"), name)
         GlobalHydra.instance().clear()
-        monkeypatch.setattr(sys, "argv", ["specfit.run", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", [f"specfit.{name}", *map(str, arguments)])
         capsys.readouterr()
         code = hydra_command(job)
         captured = capsys.readouterr()
         return Ended(code, captured.out, captured.err)
 
-    return run
+    return ended
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,8 @@ class ScriptedTarget:
             chunk = tokens[start : start + step]
             traces.append(self._forward(chunk, len(chunk), is_prefill=True))
             self.kv += chunk
-        return Prefilled(self._after(tokens[-1]), np.array(tokens), traces)
+        routes = self._rows(tokens)
+        return Prefilled(self._after(tokens[-1]), np.array(tokens), routes, traces)
 
     def verify(self, root_token: int, tree: DraftTree, selection: Selection) -> Verified:
         tokens = [root_token, *tree.tokens[list(selection.nodes)].tolist()]

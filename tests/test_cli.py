@@ -49,7 +49,7 @@ def refused(command: Command, runnable: Runnable, tmp_path: Path):  # type: igno
 # -- config ----------------------------------------------------------------------------------------
 
 CONFIG = {
-    "selector=greedy": "selector=greedy is unknown; use one of ar, ar_cache,",
+    "selector=thrifty": "selector=thrifty is unknown; use one of ar, ar_cache,",
     "model=llama": "model=llama is unknown; use one of embedded",
     "dataset=mmlu": "dataset=mmlu is unknown; use one of cnn_dailymail, embedded_gsm8k",
     "gpu=h100": "gpu=h100 is unknown; use one of local, paper_main",
@@ -71,7 +71,9 @@ CONFIG = {
     "selector.name=foo": "selector.name is 'foo'; use one of ar, ar_cache, eagle3,",
     "routes.name=foo": "routes.name is 'foo'; use one of atlas, noisy",
     "routes.accuracy=1.5": "routes.accuracy is 1.5; it is a share between 0 and 1",
-    "dataset.scorer=foo": "dataset.scorer is 'foo'; use one of gsm8k_exact_match, rouge_l or null",
+    "dataset.scorer=foo": "dataset.scorer is 'foo'; use one of gsm8k_exact_match,",
+    "objective=speed": "objective is 'speed'; use one of ratio, lambda",
+    "lambda_tokens_per_s=9": "lambda_tokens_per_s is read by objective=lambda alone; set both",
     "calibration.at=once": "calibration.at is 'once'; use one of primary, own",
     f"cache_slots={EXPERTS + 1}": f"cache_slots is 17, but a layer has {EXPERTS} experts; use all",
     "cache_slots=-1": "cache_slots is -1; it must be at least 0",
@@ -442,7 +444,7 @@ def test_a_results_folder_that_cannot_be_made(
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("selector=greedy", "selector=greedy is unknown"),
+        ("selector=zebra", "selector=zebra is unknown"),
         ("model.path=/nowhere", "no checkpoint folder at /nowhere"),
     ],
 )

@@ -13,10 +13,13 @@ from specfit.config import RunConfig, from_hydra
 from specfit.core import SpecfitError
 from specfit.resolve import Resolved, resolve
 from specfit.results import identity
+from specfit.workers import LAUNCHERS, is_installed
 from tests.runnable import EXPERTS, Command, Runnable
 
 CONF = Path(__file__).resolve().parents[1] / "specfit" / "conf"
-GROUP_FILES = sorted(p.relative_to(CONF) for p in CONF.rglob("*.yaml") if p.parent != CONF)
+FILES = sorted(p.relative_to(CONF) for p in CONF.rglob("*.yaml") if p.parent != CONF)
+GROUP_FILES = [file for file in FILES if file.parts[0] != "hydra"]
+LAUNCHER_FILES = [file for file in FILES if file.parts[0] == "hydra"]
 
 
 def config(*overrides: str) -> RunConfig:
@@ -29,6 +32,26 @@ def test_every_group_file_composes(file: Path) -> None:
     assert (CONF / file).read_text().startswith("# "), "a file says first what it is"
     made = config(f"{group}={name}")
     assert getattr(made, group).name == name
+
+
+@pytest.mark.parametrize("file", LAUNCHER_FILES, ids=str)
+def test_every_launcher_file_names_every_value_of_its_launcher(file: Path) -> None:
+    """And none that it has not: Hydra checks them against the launcher's own schema."""
+    from hydra import compose as composed
+    from hydra import initialize_config_module
+    from hydra.core.config_store import ConfigStore
+    from omegaconf import OmegaConf
+
+    name = file.stem
+    if not is_installed(LAUNCHERS[name][0]):
+        pytest.skip(f"hydra/launcher={name} is not installed")
+    assert (CONF / file).read_text().startswith("# "), "a file says first what it is"
+    with initialize_config_module("specfit.conf", version_base="1.3"):
+        made = composed("config", [f"hydra/launcher={name}"], return_hydra_config=True)
+    schema = ConfigStore.instance().load(f"hydra/launcher/{name}.yaml").node
+    ours = OmegaConf.load(CONF / file)
+    assert set(ours) == set(schema) == set(made.hydra.launcher)
+    assert ours._target_ == schema._target_
 
 
 def test_there_are_groups() -> None:

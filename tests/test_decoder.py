@@ -78,7 +78,7 @@ class Setting:
         return list(self.decoder.decode(request))
 
 
-class TakeUntil:
+class TakeUntil(Selector):
     """Takes the path to the newest node up to a level, and no newest node beyond it."""
 
     name, drafts, k = "until", True, 7

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from specfit.config import GpuConfig, apply_profile
+from specfit.config import GpuConfig
 from specfit.core import SpecfitError
 from specfit.facts import profile_of
+from specfit.profile_file import apply_profile
 
 VALUES = {"name": "probe-x", "link_gbps": 5.5, "fixed_ms": 2.0, "expert_us": 30.0, "overlap": False}
 

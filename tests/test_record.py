@@ -6,6 +6,10 @@ that made the features. Anything else that differs would have to be traced to a 
 
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +19,11 @@ import pytest
 
 from specfit.core import SpecfitError
 from specfit.results.recording import Recording, find_recording, read_recording
+from specfit.results.recording_layout import FILES
 from specfit.results.rows import RunRows, load_run
 from tests.runnable import EXPERTS, Runnable
 
+ROOT = Path(__file__).resolve().parents[1]
 REQUESTS, NEW_TOKENS = 3, 24
 
 pytestmark = pytest.mark.slow  # tests/recorded has the quick ones
@@ -168,14 +174,98 @@ def test_greedy_ids_of_a_finished_run_are_used(desk: Desk, recording: Recording)
     """Any selector's: greedy output depends on none."""
     from specfit.recorder import _known_outputs
     from specfit.resolve import resolve
-    from specfit.teaching import Tally
 
     run = desk.live("selector=eagle3_cache", "cache_slots=3")
-    tally = Tally()
-    known = _known_outputs(resolve(desk.config()), tally)
-    assert tally.ids_from is not None and run.ok_ids == list(known)
+    known, source = _known_outputs(resolve(desk.config()))
+    assert source is not None and run.ok_ids == list(known)
     assert [list(one.output_ids) for one in recording.requests] == list(known.values())  # type: ignore[arg-type]
 
 
 def test_a_recording_is_found_again_by_id(desk: Desk, recording: Recording) -> None:
     assert find_recording(recording.recording_id, desk.results).name == recording.recording_id
+
+
+# -- interrupted -----------------------------------------------------------------------------------
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def test_an_interrupted_recording_goes_on_after_its_last_batch(
+    desk: Desk, recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import specfit.recorder
+
+    mine, record_requests = Desk(desk.pair, tmp_path), specfit.recorder.record_requests
+    asked: list[list[int]] = []
+
+    def dies_in_the_second(facts: Any, recorder: Any, rows: Any, known: Any) -> Any:
+        asked.append(list(rows))
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return record_requests(facts, recorder, rows, known)
+
+    monkeypatch.setattr(specfit.recorder, "record_requests", dies_in_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        mine.record()
+    assert not list(mine.results.glob("recordings/[!.]*")), "there whole or not at all"
+    folder = mine.record()
+    assert asked == [[0, 1], [2], [2]], "the first batch was kept"
+    assert bytes_of(folder) == bytes_of(desk.record())
+    assert not list(mine.results.glob("recordings/.*.parts"))
+    notes = read_recording(folder).notes
+    assert notes["requests"]["tokens"] == recording.notes["requests"]["tokens"]
+    assert notes["ar_cache"] == recording.notes["ar_cache"]
+
+
+def test_a_recorder_killed_at_random_moments_leaves_the_same_files(
+    desk: Desk, tmp_path: Path
+) -> None:
+    settings = ["cache_slots=5", f"limit={REQUESTS}", f"max_new_tokens={NEW_TOKENS}"]
+    settings += ["calibration.slots=5", "record.batch=1", f"results_dir={tmp_path}"]
+    command = [sys.executable, "-m", "specfit.record", *desk.pair.overrides, *settings]
+    moments, kills, parts = random.Random(0), 0, tmp_path / "recordings"
+    while True:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        before = len(list(parts.glob(".*.parts/[0-9]*")))
+        while process.poll() is None and kills < 3:
+            if len(list(parts.glob(".*.parts/[0-9]*"))) > before:
+                time.sleep(moments.uniform(0.0, 0.2))
+                process.kill()
+                kills += 1
+                break
+            time.sleep(0.002)
+        if process.wait(600) == 0:
+            break
+    assert kills >= 2, "killed while it recorded"
+    (folder,) = (path for path in parts.glob("[!.]*"))
+    undisturbed = Desk(desk.pair, tmp_path / "undisturbed").record("record.batch=1")
+    assert bytes_of(folder) == bytes_of(undisturbed)
+
+
+def test_the_passes_are_counted_and_billed(recording: Recording) -> None:
+    """Every token once, the nodes of a position once or less; two streams for each batch of two."""
+    tally = recording.notes["requests"]
+    positions, prompts = recording.positions, [one.request for one in recording.requests]
+    text = positions + sum(len(one.prompt_ids) for one in prompts if one is not None)
+    nodes = sum(len(one.pools.tokens) for one in recording.requests if one.pools is not None)
+    assert tally["passes"] == 2 * 2 and tally["nodes"] == nodes
+    assert text < tally["rows"] <= text + nodes
+    most = recording.shape.layers * recording.shape.experts
+    scale = 48 // recording.shape.layers
+    assert 0 < tally["pass_bytes"] <= 4 * most * scale * 9_437_184
+    assert tally["pass_ns"] > 0 and recording.notes["ar_cache"]["ns"] > 0
+
+
+def test_two_recorders_at_once_make_one_recording(desk: Desk, tmp_path: Path) -> None:
+    settings = ["cache_slots=5", f"limit={REQUESTS}", f"max_new_tokens={NEW_TOKENS}"]
+    settings += ["calibration.slots=5", "record.batch=2", f"results_dir={tmp_path}"]
+    command = [sys.executable, "-m", "specfit.record", *desk.pair.overrides, *settings]
+    both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(2)]
+    said = [process.communicate(timeout=600)[0].decode() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    (folder,) = (tmp_path / "recordings").glob("[!.]*")
+    assert bytes_of(folder) == bytes_of(desk.record())
+    assert all(f"recording {folder.name}" in text or "found recorded" in text for text in said)
+    assert len(read_recording(folder).provenance) == 1, "one of them did the work"

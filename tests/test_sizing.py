@@ -87,7 +87,7 @@ def test_an_ar_run_counts_the_head_too() -> None:
 
 def test_the_context_is_the_workloads() -> None:
     assert workload_context(config(), 262144) == 1024 + 256 + 256
-    assert workload_context(config("dataset=cnn_dailymail"), 262144) == 2048 + 256 + 128
+    assert workload_context(config("dataset=cnn_dailymail"), 262144) == 2048 + 256 + 256
     assert workload_context(config(), 500) == 500
 
 
@@ -163,6 +163,25 @@ def test_fit_without_any_bytes_is_one_sentence(tiny: list[str]) -> None:
     tiny[2] = "gpu.memory_bytes=null"
     with pytest.raises(SpecfitError, match="use a number"):
         resolving.resolve(from_hydra(compose(tiny)))
+
+
+def test_a_run_on_a_gpu_prints_the_doctors_table(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = torch.device("cuda"), "Some Card"
+    monkeypatch.setattr(resolving, "find_device", lambda asked: card)
+    monkeypatch.setattr(sizing_module, "device_free", lambda device: 20_000_000_000)
+    here = [*tiny[:2], "gpu=local", "cache_slots=4"]
+    notes = list(resolving.resolve(from_hydra(compose(here))).notes)
+    start = next(i for i, note in enumerate(notes) if note.startswith("device bytes at 4 slots"))
+    table = notes[start : start + 8]
+    assert [line.split("  ")[1] for line in table[1:]] == [
+        *("slots", "staging", "dense weights", "draft head", "KV cache", "workspace"),
+        "together",
+    ]
+    assert table[-1].endswith(" GB of 20.00 free")
+    parts = sum(float(line.split()[-2]) for line in table[1:-1])
+    assert parts == pytest.approx(float(table[-1].split()[1]), abs=0.03)
 
 
 def test_uncached_systems_ignore_fit(tiny: list[str]) -> None:

@@ -75,6 +75,23 @@ def test_spans_of_a_trace_end_where_its_bill_does() -> None:
     assert clock.spans(trace)[-1].end == clock.lap()
 
 
+def test_a_serial_machine_is_drawn_as_one_lane() -> None:
+    """2 hits and 3 misses, then 1 miss: nothing is copied while an expert runs."""
+    profile = Profile("p", 2.0, 4.0, expert_us=3.0, copy_latency_us=1.0, overlap=False)
+    clock = ModelledClock(profile, Billing("b", 8, 1000, 2, 10))
+    counts = np.array([2, 0]), np.array([3, 1]), np.array([0, 0])
+    trace = ForwardTrace(4, False, *counts, np.full((2, 3), -1))
+    clock.start()
+    waits = clock.bill_forward(trace)
+    spans = clock.spans(trace)
+    base = (4_000_000 + 4 * 600_000) // 8
+    assert spans[-1].end == clock.lap() == 4 * (2 * base + 6 * 3000 + 4 * 1500)
+    assert waited(spans) == waits == 4 * 4 * 1500
+    for span in spans:
+        lane = sorted([*span.copies, *span.runs])
+        assert all(a[1] <= b[0] for a, b in pairwise(lane))
+
+
 # -- the command -----------------------------------------------------------------------------------
 
 

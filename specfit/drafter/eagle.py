@@ -9,6 +9,8 @@ Index of the head's cache while a tree of depth 3 is drafted (n stable entries, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
@@ -71,6 +73,18 @@ class EagleDrafter:
         tokens = np.stack([self._children[node][0] for node in beam])
         log_probs = np.stack([self._children[node][1] for node in beam])
         return self._expansion.grown(tree, beam, tokens, log_probs)
+
+    # -- for who predicts routes -------------------------------------------------------------------
+
+    def features(self, nodes: Sequence[int]) -> torch.Tensor:
+        """[R, H]: what the children of these expanded nodes are drafted from; ROOT is a node."""
+        return torch.stack([self._after[node] for node in nodes])
+
+    def embed(self, tokens: IntArray) -> torch.Tensor:
+        """[R, H] of target token ids."""
+        ids = torch.as_tensor(tokens, dtype=torch.long, device=self._device)
+        embedded: torch.Tensor = self._head.embed_tokens(ids)
+        return embedded
 
     def _run(self, tree: DraftTree, beam: list[int]) -> None:
         """One head pass over the beam: each attends to stable rows, its ancestors and itself."""

@@ -43,10 +43,15 @@ def billing(name: str, own_layers: int, own_expert_bytes: int) -> Billing:
     return Billing(name, billed.layers, billed.expert_bytes, own_layers, own_expert_bytes)
 
 
-def fits(profile: Profile, billed: str, slots: int, context: int) -> bool | None:
-    """Whether the setting would fit the profile's card; None where either size is unknown."""
+def fits(
+    profile: Profile, billed: str, slots: int, context: int, ahead_blocks: int = 0
+) -> bool | None:
+    """Whether the setting would fit the profile's card; None where either size is unknown.
+
+    `ahead_blocks`: of the billed model, for experts that come before they are demanded.
+    """
     if profile.memory_bytes is None or billed not in BILLED_MODELS:
         return None
-    staging_blocks = profile.copies_in_flight + 1
+    staging_blocks = profile.copies_in_flight + 1 + ahead_blocks
     needed = BILLED_MODELS[billed].device_bytes(slots, staging_blocks, context)
     return needed <= profile.memory_bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,7 +59,7 @@ def _now(device: torch.device) -> int:
     return time.process_time_ns()  # a busy machine disturbs it less
 
 
-def latency_us(table: list[Bandwidth]) -> float:
+def latency_us(table: Sequence[Bandwidth]) -> float:
     """A copy's time at size 0: the straight line through the smallest and the largest size of the
     best kind of memory, 0 at least."""
     best = [row for row in table if row.memory == table[0].memory]
@@ -67,7 +68,7 @@ def latency_us(table: list[Bandwidth]) -> float:
     return max(0.0, small.copy_us - slope * small.size_bytes)
 
 
-def gbps_at(table: list[Bandwidth], size_bytes: int) -> float:
+def gbps_at(table: Sequence[Bandwidth], size_bytes: int) -> float:
     """Bandwidth at the size measured that is nearest to `size_bytes`, latency taken out."""
     best = [row for row in table if row.memory == table[0].memory]
     row = min(best, key=lambda b: abs(b.size_bytes - size_bytes))

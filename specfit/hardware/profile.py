@@ -17,17 +17,25 @@ SOURCES = ("published", "inferred", "assumed", "measured")
 
 _TIMES = (
     "fixed_ms",
+    "tree_ms",
     "node_ms",
+    "extension_ms",
     "draft_level_ms",
     "selection_ms",
     "commit_ms",
     "prefill_token_ms",
     "copy_latency_us",
     "expert_us",
+    "host_expert_us",
 )
 _VALUES = ("link_gbps", *_TIMES, "copies_in_flight", "memory_bytes", "overlap")
 
-_NEUTRAL: Mapping[str, float] = {"overlap": True}
+_NEUTRAL: Mapping[str, float] = {
+    "overlap": True,
+    "tree_ms": 0.0,
+    "extension_ms": 0.0,
+    "host_expert_us": 0.0,
+}
 """Values added after rows were published: left out of the digest where they are neutral."""
 
 
@@ -40,7 +48,7 @@ class Profile:
     fixed_ms: float | None  # per forward, spread evenly over the billed layers
     gpu_names: tuple[str, ...] = ()  # device names (whole, any case) that are this machine
     node_ms: float = 0.6  # per verified node, root not counted
-    draft_level_ms: float = 3.0  # the first level's includes the drafter's extension
+    draft_level_ms: float = 3.0  # per level; assumed ones hold the extension of the first as well
     selection_ms: float = 3.0  # per cycle, route conversion included
     commit_ms: float = 0.0
     prefill_token_ms: float = 0.2  # drafter included
@@ -48,6 +56,9 @@ class Profile:
     expert_us: float = 0.0  # compute of one expert of one layer
     copies_in_flight: int = 2
     overlap: bool = True  # copies travel while experts compute; a CPU does one after the other
+    tree_ms: float = 0.0  # per forward with any node: a mask, kernels for more than one row
+    extension_ms: float = 0.0  # per cycle that drafts: the head over the rows just committed
+    host_expert_us: float = 0.0  # one expert run on the host; 0 = unknown, and none is run there
     memory_bytes: int | None = None
     notes: Mapping[str, str] = field(default_factory=dict)  # value -> one of SOURCES
 
@@ -114,9 +125,10 @@ class Billing:
         return self.layers // self.own_layers
 
     def billed_bytes(self, trace: ForwardTrace) -> int:
-        """On-demand bytes of a forward as the billed model would move them."""
+        """Bytes of a forward, prefetched ones too, as the billed model would move them."""
         assert len(trace.misses) == self.own_layers, "the trace is of another model"
-        return int(trace.misses.sum()) * self.layer_scale * self.expert_bytes
+        copies = int(trace.misses.sum()) + trace.prefetched
+        return copies * self.layer_scale * self.expert_bytes
 
 
 def _is_positive(value: float) -> bool:

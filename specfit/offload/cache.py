@@ -16,27 +16,39 @@ from numpy.typing import NDArray
 from specfit.core import ForwardTrace, SpecfitError
 from specfit.offload import policy
 from specfit.offload.policy import NONE, Int64Array
+from specfit.offload.prefetch import Brought, Prefetcher
 
 STATE_FIELDS = ("expert_in", "last_forward", "last_row")
 
 
 @dataclass(frozen=True, eq=False)
 class LayerPlan:
-    """One layer of one forward: views that stay valid until the same layer is planned again."""
+    """One layer of one forward: views that stay valid until the same layer is planned again.
+
+    Between hits and misses stand A experts that were brought in before they were demanded: they
+    need a slot as misses do, and no copy.
+    """
 
     n_hits: int
-    order: Int64Array  # [D] expert ids: hits ascending, then misses in load order
+    order: Int64Array  # [D] expert ids: hits ascending, then arrived and misses in load order
     slots: Int64Array  # [D], NONE = staging block `item % staging_blocks`
-    evicted: Int64Array  # [M] expert whose slot the miss takes, or NONE
-    wait_for: Int64Array  # [M] item of `order` to have run before the copy starts, or NONE
+    evicted: Int64Array  # [A + M] expert whose slot the load takes, or NONE
+    wait_for: Int64Array  # [A + M] item of `order` to have run before the copy starts, or NONE
+    areas: tuple[int, ...] = ()  # [A] blocks of the prefetch area that hold the arrived
+    on_host: tuple[int, ...] = ()  # experts that run on the host, in no slot and not in `order`
 
     @property
     def hits(self) -> Int64Array:
         return self.order[: self.n_hits]
 
     @property
+    def n_ready(self) -> int:
+        """Items whose weights are on the device when the layer's routes are known."""
+        return self.n_hits + len(self.areas)
+
+    @property
     def misses(self) -> Int64Array:
-        return self.order[self.n_hits :]
+        return self.order[self.n_ready :]
 
 
 class ExpertCache:
@@ -64,6 +76,18 @@ class ExpertCache:
         self._rows = np.empty((2, n_experts), dtype=np.int64)  # first, last row: scratch
         self._plans = np.empty((n_layers, 4, n_experts), dtype=np.int64)
         self.clear()
+
+    @property
+    def prefetcher(self) -> Prefetcher | None:
+        """None: every copy is on demand."""
+        return None
+
+    def before_layer(self, layer: int) -> None:
+        """The layer's fixed part begins; once it has run, its routes are known."""
+
+    def end_forward(self) -> Brought:
+        """What was brought in ahead of the forward that has ended."""
+        return Brought()
 
     def clear(self) -> None:
         """Empty every slot and start counting forwards anew, as a run does."""
@@ -120,12 +144,16 @@ class ExpertCache:
             evictions,
             wait_for,
         )
-        waits = wait_for[:, : misses.max(initial=0)].copy()
+        waits = wait_for[:, : max(misses.tolist())].copy()
         return ForwardTrace(billed_rows, is_prefill, hits, misses, evictions, waits)
 
     def slot_of(self, layer: int, expert: int) -> int:
         """Where an expert is, `NONE` if absent. Reading changes and counts nothing (atlas)."""
         return int(self._slot_of[layer, expert])
+
+    def resident_mask(self) -> NDArray[np.bool_]:
+        """[L, E], a new array."""
+        return self._slot_of != NONE
 
     def resident(self, layer: int) -> Int64Array:
         """Ids of the resident experts, ascending."""
@@ -191,19 +219,30 @@ class ExpertCache:
 
 
 def collect_trace(
-    plans: Sequence[LayerPlan], billed_rows: int, is_prefill: bool, transfer_wait_ns: int = 0
+    plans: Sequence[LayerPlan],
+    billed_rows: int,
+    is_prefill: bool,
+    transfer_wait_ns: int = 0,
+    brought: Brought | None = None,
 ) -> ForwardTrace:
-    """The plans of one forward, one per layer in order, as counters that can be billed."""
+    """The plans of one forward, one per layer in order, as counters that can be billed.
+
+    `brought`: what was copied before it was demanded.
+    """
     misses = np.array([len(plan.misses) for plan in plans], dtype=np.int64)
     wait_for = np.full((len(plans), int(misses.max(initial=0))), NONE, dtype=np.int64)
     for layer, plan in enumerate(plans):
-        wait_for[layer, : misses[layer]] = plan.wait_for
+        wait_for[layer, : misses[layer]] = plan.wait_for[len(plan.areas) :]
+    early = {} if brought is None else {"prefetched": brought.begun, "used": brought.used}
+    on_host = [len(plan.on_host) for plan in plans]
     return ForwardTrace(
         billed_rows=billed_rows,
         is_prefill=is_prefill,
-        hits=np.array([plan.n_hits for plan in plans], dtype=np.int64),
+        hits=np.array([plan.n_ready for plan in plans], dtype=np.int64),
         misses=misses,
         evictions=np.array([np.sum(plan.evicted != NONE) for plan in plans], dtype=np.int64),
         wait_for=wait_for,
         transfer_wait_ns=transfer_wait_ns,
+        on_host=np.array(on_host, dtype=np.int64) if any(on_host) else None,
+        **early,
     )

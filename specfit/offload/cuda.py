@@ -64,6 +64,9 @@ class CudaStreams:
         free.record(on)
         self._bounce.append((block, free))
 
+    def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
+        destination.copy_(source, non_blocking=True)  # the current stream computes
+
     def record(self, stream: int) -> torch.cuda.Event:
         event = torch.cuda.Event(enable_timing=True)
         event.record(self._stream(stream))

@@ -61,6 +61,13 @@ class ExpertEngine:
             for _ in range(store.layers)
         ]
         self._staging = torch.empty(cache.staging_blocks, block, dtype=store.dtype, device=device)
+        ahead = cache.prefetcher
+        self._area = torch.empty(
+            ahead.blocks if ahead is not None else 0, block, dtype=store.dtype, device=device
+        )
+        self._brought: dict[int, Mark | None] = {}  # block of the area -> its newest copy
+        if ahead is not None:
+            ahead.bring = self._bring
         self._upload = Uploads(device)
         self._on_clock = self._whole = True
         self._plans: list[LayerPlan] = []
@@ -77,6 +84,7 @@ class ExpertEngine:
         if on_clock:
             self.cache.begin_forward()
             self.copies.wait_ns = 0
+            self.cache.before_layer(0)
 
     def run(
         self, layer: int, hidden: torch.Tensor, topk: torch.Tensor, weights: torch.Tensor
@@ -94,14 +102,23 @@ class ExpertEngine:
             return torch.zeros_like(hidden)  # only routes are wanted, and nothing routes after it
         else:
             plan = self._plan_in_place(layer, ids)
-        return self._walk(layer, plan, hidden, ids, weights)
+        result = self._walk(layer, plan, hidden, ids, weights)
+        if self._on_clock and layer + 1 < self.store.layers:
+            self.cache.before_layer(layer + 1)  # copies that its fixed part hides are enqueued now
+        return result
+
+    def _bring(self, layer: int, expert: int, block: int) -> None:
+        locked = self.store.is_locked(layer, expert)
+        source = self.store.block(layer, expert)
+        self._brought[block] = self.copies.bring(source, self._area[block], locked)
 
     def end_forward(self, billed_rows: int, is_prefill: bool) -> ForwardTrace:
         self.copies.drain()
         self.cache.check()
-        return collect_trace(self._plans, billed_rows, is_prefill, self.copies.wait_ns)
+        brought = self.cache.end_forward()
+        return collect_trace(self._plans, billed_rows, is_prefill, self.copies.wait_ns, brought)
 
-    # -- the walk: hits first, misses as they arrive ----------------------------------------------
+    # -- the walk: hits, what was brought in early, misses as they arrive --------------------------
 
     def _walk(
         self,
@@ -118,23 +135,37 @@ class ExpertEngine:
         work = self._work(plan, hidden, ids)
         ran = 0
         while ran < len(plan.order):
-            last = max(plan.n_hits, ran + 1)
-            if ran >= plan.n_hits:
+            last = _end_of_batch(plan, ran)
+            if ran >= plan.n_ready:
                 self.copies.wait_oldest()
+            elif ran >= plan.n_hits:
+                for block in plan.areas:
+                    self.copies.wait_brought(self._brought.pop(block))
             self.arithmetic.run(self._storage(layer, plan, ran), ran, last, work)
+            if plan.n_hits <= ran < plan.n_ready:
+                self._settle(layer, plan)
             if not waited_for.isdisjoint(range(ran, last)):
                 marks |= dict.fromkeys(range(ran, last), self.copies.mark())
             ran = last
             issued = self._issue(layer, plan, issued, ran, marks)
         assert issued == len(plan.misses), "every miss is one transfer"
+        for item, expert in enumerate(plan.on_host, start=len(plan.order)):
+            self.arithmetic.run(self.store.block(layer, expert)[None], item, item + 1, work)
         return self.arithmetic.finish(work, weights)
+
+    def _settle(self, layer: int, plan: LayerPlan) -> None:
+        """Move what has run from the area into its slots, on the compute lane: their former experts
+        have run there, and what runs or is copied after an item sees it moved."""
+        for item, block in enumerate(plan.areas, start=plan.n_hits):
+            if (slot := int(plan.slots[item])) != NONE:
+                self.copies.move(self._area[block], self._slots[layer][slot])
 
     def _issue(
         self, layer: int, plan: LayerPlan, issued: int, ran: int, marks: dict[int, Mark | None]
     ) -> int:
         """Start the copies that may go, in load order; returns how many have been started."""
         while issued < len(plan.misses) and self.copies.has_room():
-            before, item = int(plan.wait_for[issued]), plan.n_hits + issued
+            before, item = int(plan.wait_for[len(plan.areas) + issued]), plan.n_ready + issued
             if before >= ran:  # its block still holds an expert that has to run
                 break
             expert = int(plan.misses[issued])
@@ -146,8 +177,9 @@ class ExpertEngine:
         return issued
 
     def _work(self, plan: LayerPlan, hidden: torch.Tensor, ids: IntArray) -> LayerWork:
-        places, starts = sort_by_item(ids, plan.order)
+        places, starts = sort_by_item(ids, np.append(plan.order, plan.on_host).astype(np.int64))
         blocks = [self._block(plan, item) for item in range(len(plan.order))]
+        blocks += [0] * len(plan.on_host)
         table = self._upload(np.concatenate([places, starts, blocks]))
         outputs = hidden.new_empty(ids.size, hidden.shape[1])
         inner = self.store.intermediate
@@ -155,9 +187,13 @@ class ExpertEngine:
 
     def _storage(self, layer: int, plan: LayerPlan, item: int) -> torch.Tensor:
         """Where the block of an item lies. Hits have slots, so a batch of them shares one."""
+        if plan.n_hits <= item < plan.n_ready:
+            return self._area
         return self._slots[layer] if plan.slots[item] != NONE else self._staging
 
     def _block(self, plan: LayerPlan, item: int) -> int:
+        if plan.n_hits <= item < plan.n_ready:
+            return plan.areas[item - plan.n_hits]
         slot = int(plan.slots[item])
         return slot if slot != NONE else item % len(self._staging)
 
@@ -184,3 +220,10 @@ class ExpertEngine:
         """Put back ids and recency, and copy in the weights the slots now lack."""
         for layer, slot, expert in self.cache.load_state(residency).tolist():
             self._slots[layer][slot].copy_(self.store.block(layer, expert))
+
+
+def _end_of_batch(plan: LayerPlan, ran: int) -> int:
+    """Hits run together, then what was brought in early, then misses one by one."""
+    if ran < plan.n_hits:
+        return plan.n_hits
+    return plan.n_ready if ran < plan.n_ready else ran + 1

@@ -123,6 +123,7 @@ def plan_layer(
     slot: Int64Array,
     evicted: Int64Array,
     wait_for: Int64Array,
+    bypass: bool = False,
 ) -> tuple[int, int]:
     """Plan one layer of forward number `forward`; returns (n_hits, n_misses).
 
@@ -132,7 +133,8 @@ def plan_layer(
     `order` expert id; `slot`, `NONE` = staging block item % staging_blocks; `evicted` expert id or
     `NONE`; `wait_for` the item that must have run before this item's copy may start, or `NONE`:
     set where the victim belongs to this forward (a wave), and without slots where the staging
-    block is still taken.
+    block is still taken. With `bypass` there are no waves: a miss whose only victims are of this
+    forward passes through staging, as every later one then does.
     """
     n_hits, n_misses = _order_items(first_row, slot_of, order, slot)
     n_items = n_hits + n_misses
@@ -153,6 +155,11 @@ def plan_layer(
             continue
         to = _slot_to_fill(expert_in, last_forward, last_row_there)
         victim = expert_in[to]
+        if bypass and victim != NONE and last_forward[victim] == forward:
+            slot[item] = NONE
+            before = item - staging_blocks  # in the same block, if it passed through as well
+            wait_for[item] = before if before >= n_hits and slot[before] == NONE else NONE
+            continue
         if victim != NONE:
             if last_forward[victim] == forward:
                 wait_for[item] = _item_of(order, victim, item)

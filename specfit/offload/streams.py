@@ -26,6 +26,10 @@ class Streams(Protocol):
         self, stream: int, source: torch.Tensor, destination: torch.Tensor, locked: bool
     ) -> None: ...
 
+    def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
+        """Within the device, on the compute lane."""
+        ...
+
     def record(self, stream: int) -> Any:
         """An event that passes when the stream gets here."""
         ...
@@ -61,6 +65,7 @@ class StreamedCopyEngine:
         self._submitted = 0
         self._going: deque[_Copy] = deque()
         self._done: list[_Copy] = []
+        self._brought: list[_Copy] = []
         self._waits: list[tuple[Any, Any]] = []
 
     def begin_layer(self) -> None:
@@ -96,6 +101,24 @@ class StreamedCopyEngine:
         self._waits.append((begin, self._streams.record(COMPUTE)))
         self._done.append(copy)
 
+    def bring(self, source: torch.Tensor, destination: torch.Tensor, locked: bool = True) -> Mark:
+        """On a stream of its own: the on-demand ones never queue behind it."""
+        stream = self.in_flight
+        self._streams.wait(stream, self._streams.record(COMPUTE))
+        begin = self._streams.record(stream)
+        self._streams.copy(stream, source, destination, locked)
+        end = self._streams.record(stream)
+        self._brought.append(_Copy(begin, end, source.numel() * source.itemsize))
+        return end
+
+    def wait_brought(self, mark: Mark) -> None:
+        begin = self._streams.record(COMPUTE)
+        self._streams.wait(COMPUTE, mark)
+        self._waits.append((begin, self._streams.record(COMPUTE)))
+
+    def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
+        self._streams.move(source, destination)
+
     def mark(self) -> Mark:
         return self._streams.record(COMPUTE)
 
@@ -104,6 +127,8 @@ class StreamedCopyEngine:
         self._done += self._going
         self._going.clear()
         for copy in self._done[-self.in_flight :]:
+            self._streams.finish(copy.end)
+        for copy in self._brought[-1:]:
             self._streams.finish(copy.end)
         for _, waited in self._waits[-1:]:
             self._streams.finish(waited)
@@ -114,12 +139,17 @@ class StreamedCopyEngine:
 
     def _count_link(self) -> None:
         """Busy time is the union of the copies' intervals: two that overlap share one link."""
-        if not self._done:
+        copies = self._done + self._brought
+        self._brought = []
+        if not copies:
             return
-        origin, busy_until = self._done[0].begin, 0
-        for copy in self._done:
+        origin, spans = copies[0].begin, []
+        for copy in copies:
             begin = self._streams.elapsed_ns(origin, copy.begin)
-            end = self._streams.elapsed_ns(origin, copy.end)
+            spans.append((begin, self._streams.elapsed_ns(origin, copy.end), copy))
+        spans.sort(key=lambda span: span[0])  # those brought in run beside the others
+        busy_until = spans[0][0]
+        for begin, end, copy in spans:
             self.link.busy_ns += max(0, end - max(begin, busy_until))
             self.link.moved_bytes += copy.moved_bytes
             busy_until = max(busy_until, end)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from specfit.core import SpecfitError
 from specfit.offload.cache import ExpertCache
+from specfit.offload.moving import Movement, MovingCache
+from specfit.offload.victims import POLICIES
 
 Trace = NDArray[np.integer]
 
@@ -65,16 +67,68 @@ def union_growth(traces: Sequence[Trace], tokens: int, experts: int) -> float:
     return total / windows
 
 
-def policy_hits(traces: Sequence[Trace], tokens: int, experts: int, slots: int) -> Hits:
-    """By the engine's own rule; contents are carried from trace to trace, as between requests."""
+def count_uses(traces: Sequence[Trace], experts: int) -> NDArray[np.int64]:
+    """[L, E] tokens that used each expert."""
+    rows = np.concatenate(list(traces)).astype(np.int64)
+    uses = [
+        np.bincount(rows[:, layer].reshape(-1), minlength=experts) for layer in range(rows.shape[1])
+    ]
+    return np.array(uses, dtype=np.int64)
+
+
+def policy_hits(
+    traces: Sequence[Trace],
+    tokens: int,
+    experts: int,
+    slots: int,
+    policy: str = "lru",
+    uses: NDArray[np.int64] | None = None,
+) -> Hits:
+    """By the engine's own rule; contents are carried from trace to trace, as between requests.
+
+    `uses` [L, E]: what a policy that pins goes by, counted elsewhere (`count_uses`).
+    """
     layers = traces[0].shape[1]
-    cache = ExpertCache(layers, experts, slots)
+    cache: ExpertCache = ExpertCache(layers, experts, slots)
+    if policy != "lru":
+        cache = MovingCache(
+            layers, experts, slots, movement=Movement(POLICIES[policy], bypass=uses is not None)
+        )
+        if uses is not None:
+            cache.count(uses)
     hits = demand = 0
     for event in events(traces, tokens):
         trace = cache.replay(event.swapaxes(0, 1), tokens, is_prefill=False)
         hits += int(trace.hits.sum())
         demand += int(trace.demand.sum())
     return Hits(hits, demand)
+
+
+def lru_hits(traces: Sequence[Trace], experts: int, slots: int) -> Hits:
+    """Plain LRU with one access after the other, as traces are often replayed elsewhere: a token's
+    own misses may push out what it wants next. For comparison with such figures only."""
+    ids = np.concatenate([trace.astype(np.int64) for trace in traces])  # [tokens, L, k]
+    layers = (np.ascontiguousarray(ids[:, layer]).reshape(-1) for layer in range(ids.shape[1]))
+    return Hits(sum(int(_lru_layer(layer, experts, slots)) for layer in layers), ids.size)
+
+
+@njit(cache=True)
+def _lru_layer(accesses: NDArray[np.int64], experts: int, slots: int) -> int:
+    used = np.full(experts, -1, dtype=np.int64)  # when last; -1 not resident
+    hits = resident = 0
+    for now, expert in enumerate(accesses):
+        if used[expert] >= 0:
+            hits += 1
+        elif resident < slots:
+            resident += 1
+        else:
+            oldest = -1
+            for other in range(experts):
+                if used[other] >= 0 and (oldest < 0 or used[other] < used[oldest]):
+                    oldest = other
+            used[oldest] = -1
+        used[expert] = now
+    return hits
 
 
 def belady_hits(traces: Sequence[Trace], tokens: int, experts: int, slots: int) -> Hits:

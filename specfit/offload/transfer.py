@@ -60,6 +60,21 @@ class CopyEngine(Protocol):
         """What is computed from here on sees the oldest copy in flight arrived."""
         ...
 
+    def bring(
+        self, source: torch.Tensor, destination: torch.Tensor, locked: bool = True
+    ) -> Mark | None:
+        """Copy what nobody has demanded yet, beside the others and uncounted among them; it starts
+        no earlier than the compute lane gets here."""
+        ...
+
+    def wait_brought(self, mark: Mark | None) -> None:
+        """What is computed from here on sees that copy arrived."""
+        ...
+
+    def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
+        """From one place of the device to another, on the compute lane."""
+        ...
+
     def mark(self) -> Mark | None:
         """What has been handed to the compute lane so far; None where it has run already."""
         ...
@@ -98,6 +113,11 @@ class CpuCopyEngine:
         locked: bool = True,
     ) -> None:
         assert self.has_room(), "more copies in flight than allowed"
+        self.wait_ns += self._copy(source, destination)
+        self._going.append(destination)
+
+    def _copy(self, source: torch.Tensor, destination: torch.Tensor) -> int:
+        """Nanoseconds it took."""
         begin = self.timer()
         destination.copy_(source)
         moved = source.numel() * source.itemsize
@@ -105,13 +125,22 @@ class CpuCopyEngine:
             while self.timer() - begin < moved / self._cap:
                 pass
         took = self.timer() - begin
-        self.wait_ns += took
         self.link.moved_bytes += moved
         self.link.busy_ns += took
-        self._going.append(destination)
+        return took
+
+    def bring(self, source: torch.Tensor, destination: torch.Tensor, locked: bool = True) -> None:
+        """At once: a CPU's link is never idle while it computes."""
+        self._copy(source, destination)
+
+    def wait_brought(self, mark: Mark | None) -> None:
+        """It has arrived."""
 
     def wait_oldest(self) -> None:
         self._going.popleft()
+
+    def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
+        destination.copy_(source)
 
     def mark(self) -> None:
         return None

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from specfit.config import DatasetConfig, DrafterConfig, ModelConfig, RunConfig
-from specfit.core import Request, RequestError, SpecfitError
+from specfit.core import Request, RequestError, Score, SpecfitError
 from specfit.facts import Facts, profile_of, settle_slots
 from specfit.hardware.billed import billing
 from specfit.hardware.clock import ModelledClock
-from specfit.offload.cache import ExpertCache
+from specfit.movement import make_cache, pin_most_used
+from specfit.offload.prefetch import Prefetcher
+from specfit.protocols import Drafter
 from specfit.recorded.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
 from specfit.recorded.playback import Playback
+from specfit.recorded.predicted import PredictedRoutes
 from specfit.results import identity
+from specfit.results.predictions import read_predictions
 from specfit.results.recorded import RecordedRequest
-from specfit.results.recording import Recording
+from specfit.results.recording import Recording, file_digest
 from specfit.results.schema import MachineState
 from specfit.selection.registry import kind_of
 from specfit.target.family import Geometry
@@ -30,6 +35,7 @@ DECIDED = ("model", "drafter", "dataset", "max_new_tokens", "threads")
 class RecordedWorkload:
     recorded: Sequence[RecordedRequest]
     stop_ids: frozenset[int]
+    notes: Sequence[str] = ()
 
     @cached_property
     def ids(self) -> list[str]:
@@ -48,8 +54,9 @@ class RecordedWorkload:
     def text(self, request: Request, output_ids: Sequence[int]) -> str:
         return self._of(request).output_text or ""
 
-    def score(self, request: Request, text: str) -> float | None:
-        return self._of(request).score
+    def score(self, request: Request, text: str) -> Score:
+        """The recorded one; a recording keeps no other measure."""
+        return Score(self._of(request).score)
 
     def _of(self, request: Request) -> RecordedRequest:
         return self.recorded[self.ids.index(request.request_id)]
@@ -148,6 +155,8 @@ def _with_recorded(config: RunConfig, recorded: Any, said: Sequence[str]) -> Run
     depth = config.drafter.max_depth
     if "drafter.max_depth" in said and depth <= sections["drafter"].max_depth:  # type: ignore[attr-defined]
         sections["drafter"].max_depth = depth  # type: ignore[attr-defined]
+    if config.drafter.temperature != 1.0:  # a replay's own: pools are recorded as the head has them
+        sections["drafter"].temperature = config.drafter.temperature  # type: ignore[attr-defined]
     whole: dict[str, Any] = {"max_new_tokens": recorded["max_new_tokens"]}
     whole |= {"threads": recorded["threads"], **sections}
     settled = replace(config, **whole)
@@ -191,8 +200,16 @@ class RecordedMachine:
     def exact_routes(self) -> RecordedRoutes:
         return RecordedRoutes(self.playback)
 
+    def learned_routes(self, file: Path, drafter: Drafter) -> PredictedRoutes:
+        predictions = read_predictions(self.facts.recording, file_digest(file))
+        return PredictedRoutes(self.playback, self.facts.recording, predictions)
+
     def clock(self) -> ModelledClock:
-        return ModelledClock(self.facts.profile, self.facts.billing)
+        route_ms = self.facts.config.routes.level_ms
+        return ModelledClock(self.facts.profile, self.facts.billing, route_ms)
+
+    def foresight(self) -> Prefetcher | None:
+        return self.target.cache.prefetcher
 
     def request_begins(self) -> None:
         """Nothing is measured in a replay."""
@@ -210,9 +227,9 @@ def recorded_machine(facts: Facts, slots: int, drafts: bool) -> RecordedMachine:
     recording = facts.recording
     shape = recording.shape
     playback = Playback([*recording.calibration, *recording.requests])
-    blocks = facts.profile.copies_in_flight + 1
-    cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=blocks)
+    cache = make_cache(facts, slots)
     chunk = facts.config.prefill_chunk
-    return RecordedMachine(
-        facts, playback, RecordedTarget(playback, cache, shape.expert_bytes, chunk)
-    )
+    target = RecordedTarget(playback, cache, shape.expert_bytes, chunk)
+    machine = RecordedMachine(facts, playback, target)
+    pin_most_used(facts, target, cache, machine.clock())
+    return machine

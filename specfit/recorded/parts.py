@@ -9,7 +9,7 @@ import numpy as np
 
 from specfit.core import DraftTree, IntArray, Request, Routes, Selection
 from specfit.offload.cache import ExpertCache
-from specfit.protocols import Prefilled, Verified
+from specfit.protocols import Prefilled, RouteSource, Verified
 from specfit.recorded.playback import Playback
 
 
@@ -21,7 +21,8 @@ class RecordedTarget:
     ) -> None:
         self.expert_bytes = expert_bytes
         self.length = 0
-        self._playback, self._cache, self._chunk = playback, cache, prefill_chunk
+        self.cache = cache
+        self._playback, self._chunk = playback, prefill_chunk
 
     def begin(self) -> None:
         self.length = 0
@@ -33,19 +34,20 @@ class RecordedTarget:
         traces = []
         for start in range(0, len(routes), step):
             chunk = routes[start : start + step]
-            traces.append(self._cache.replay(chunk.swapaxes(0, 1), len(chunk), is_prefill=True))
+            traces.append(self.cache.replay(chunk.swapaxes(0, 1), len(chunk), is_prefill=True))
         self.length = len(prompt_ids)
-        return Prefilled(int(self._playback.output_ids[0]), np.arange(len(routes)), traces)
+        first = int(self._playback.output_ids[0])
+        return Prefilled(first, np.arange(len(routes)), routes, traces)
 
     def verify(self, root_token: int, tree: DraftTree, selection: Selection) -> Verified:
         playback = self._playback
         playback.seek(self.length - playback.prompt_tokens)
         rows = np.array((-1, *selection.nodes), dtype=np.int64) + 1
-        routes = playback.atlas[rows]
-        trace = self._cache.replay(
+        routes = playback.atlas.take(rows, axis=0)
+        trace = self.cache.replay(
             routes.swapaxes(0, 1), billed_rows=len(rows) - 1, is_prefill=False
         )
-        return Verified(playback.next_tokens[rows], rows, routes, trace)
+        return Verified(playback.next_tokens.take(rows), rows, routes, trace)
 
     def keep(self, rows: Sequence[int]) -> None:
         self.length += len(rows)
@@ -54,11 +56,14 @@ class RecordedTarget:
         assert length <= self.length
         self.length = length
 
+    def resident(self) -> np.ndarray:
+        return self.cache.resident_mask()
+
     def residency(self) -> dict[str, np.ndarray]:
-        return self._cache.state()
+        return self.cache.state()
 
     def restore(self, residency: dict[str, np.ndarray]) -> None:
-        self._cache.load_state(residency)
+        self.cache.load_state(residency)
 
 
 class RecordedDrafter:
@@ -83,7 +88,7 @@ class RecordedDrafter:
         return self._playback.grown[tree.levels]
 
 
-class RecordedRoutes:
+class RecordedRoutes(RouteSource):
     """The recorded atlas of the pool so far."""
 
     on_clock = False

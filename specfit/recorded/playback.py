@@ -6,7 +6,7 @@ are committed: position i has output_ids[i] as its root, after P + i tokens of c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,11 +56,13 @@ class Playback:
         """Everything about one position is looked up once."""
         if position == self._position:
             return
-        found, pools = self.recorded.at(position), self.recorded.pools
-        assert pools is not None
+        pools = self.recorded.pools
+        assert pools is not None and 0 <= position < len(pools), "a cycle starts before the end"
         self._position = position
-        self.grown, self.next_tokens = found.grown, found.next_tokens
-        self.atlas: IntArray = pools.atlas(position).astype(np.int64)  # [1 + N, L, k]
+        rows = pools.rows(position)
+        self.grown: Sequence[DraftTree] = pools.grown(position)  # after level 1, 2, .., all
+        self.next_tokens: IntArray = self.recorded.next_tokens[rows]  # [1 + N]
+        self.atlas: IntArray = pools.routes[rows].astype(np.int64)  # [1 + N, L, k]
 
     @property
     def tree(self) -> DraftTree:

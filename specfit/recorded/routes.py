@@ -13,8 +13,11 @@ from specfit.recorded.playback import Playback
 from specfit.results.identity import first_difference
 
 
-class KnownRoutes:
-    """Falls back to the `atlas` for the rest of a cycle whose pool is not the recorded one."""
+class KnownRoutes(RouteSource):
+    """Falls back to the `atlas` for the rest of a cycle whose pool is not the recorded one.
+
+    `cycles` and `fallbacks` count over the request at hand.
+    """
 
     on_clock = False
 
@@ -24,6 +27,8 @@ class KnownRoutes:
         self.cycles = self.fallbacks = 0
 
     def begin(self, request: Request) -> None:
+        self._asks_atlas = False
+        self.cycles = self.fallbacks = 0
         self._atlas.begin(request)
         self._has_request = self._playback.holds(request.prompt_ids)
         if self._has_request:

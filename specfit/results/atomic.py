@@ -38,6 +38,18 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
+def write_json_once(path: Path, value: Any) -> None:
+    """The first of several processes writes it, and the others leave that one as it is."""
+    mine = path.with_name(f"{temporary_beside(path).name}.json")
+    write_json(mine, value)
+    try:
+        os.link(mine, path)  # unlike a rename, never over a file
+    except FileExistsError:
+        pass
+    finally:
+        mine.unlink()
+
+
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
     """Let `fill` fill a temporary folder, then rename it to `path`, which must not exist."""
     temporary = temporary_beside(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,13 @@ class Interval:
     excluded: int = 0  # requests that failed in one run or both
 
 
+@lru_cache(maxsize=4)
+def _draws(n: int, draws: int) -> Floats:
+    """[draws, n]: how often each request is drawn. A table has a hundred intervals of one n."""
+    counts = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=draws)
+    return counts.astype(np.float64)
+
+
 def interval_of(
     statistic: Callable[[Floats], Floats], columns: NDArray[Any], excluded: int = 0
 ) -> Interval:
@@ -46,8 +54,7 @@ def interval_of(
             return Interval(None, None, None, n, excluded)
         if n < 2:
             return Interval(value, None, None, n, excluded)
-        counts = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=DRAWS)
-        drawn = statistic(counts @ values)
+        drawn = statistic(_draws(n, DRAWS) @ values)
     drawn = drawn[np.isfinite(drawn)]  # a draw of requests without any decode cycle says nothing
     low, high = np.percentile(drawn, TAILS)
     return Interval(value, float(low), float(high), n, excluded)
@@ -59,22 +66,22 @@ def ratio_interval(numerators: NDArray[Any], denominators: NDArray[Any]) -> Inte
     return interval_of(lambda sums: sums[..., 0] / sums[..., 1], columns)
 
 
-def speedup(run: RunRows, baseline: RunRows) -> Interval:
-    """Decode tokens/s of `run` over that of `baseline` on the same requests, paired by request."""
-    shared, excluded = shared_requests(run, baseline)
-    ours, theirs = (totals(r).decode.loc[shared] for r in (run, baseline))
-    columns = np.stack(
-        [
-            ours["committed_tokens"].to_numpy(),
-            ours["cycle_ns"].to_numpy(),
-            theirs["committed_tokens"].to_numpy(),
-            theirs["cycle_ns"].to_numpy(),
-        ],
-        axis=1,
-    )
+def paired_ratio(ours: NDArray[Any], theirs: NDArray[Any], excluded: int = 0) -> Interval:
+    """One sum over sum divided by another; [n, 2] each, numerators and denominators of the same
+    requests, so that what makes a request easy cancels."""
 
     def statistic(sums: Floats) -> Floats:
         ratio: Floats = (sums[..., 0] / sums[..., 1]) / (sums[..., 2] / sums[..., 3])
         return ratio
 
-    return interval_of(statistic, columns, excluded)
+    return interval_of(statistic, np.concatenate([ours, theirs], axis=1), excluded)
+
+
+def speedup(run: RunRows, baseline: RunRows) -> Interval:
+    """Decode tokens/s of `run` over that of `baseline` on the same requests, paired by request."""
+    shared, excluded = shared_requests(run, baseline)
+    ours, theirs = (
+        totals(r).decode.loc[shared, ["committed_tokens", "cycle_ns"]].to_numpy()
+        for r in (run, baseline)
+    )
+    return paired_ratio(ours, theirs, excluded)

@@ -37,6 +37,8 @@ INERT: frozenset[str] = frozenset(
         "drafter.repository",
         "drafter.revision",
         "dataset.path",
+        "routes.path",
+        "dataset.rows",
         "calibration.path",
         "calibration.dataset_path",
     }
@@ -47,12 +49,26 @@ INERT: frozenset[str] = frozenset(
 NEUTRAL: dict[str, Any] = {
     "gpu.kernel": "auto",
     "gpu.overlap": True,
+    "gpu.tree_ms": 0.0,
+    "gpu.extension_ms": 0.0,
     "gpu.link_gbps_cap": None,
     "model.source": "checkpoint",
     "model.tokenizer": None,
     "model.shape": {},
     "drafter.hits": [],
     "drafter.force": False,
+    "drafter.temperature": 1.0,
+    "dataset.system": None,
+    "objective": "ratio",
+    "lambda_tokens_per_s": None,
+    "cost": "union",
+    "routes.level_ms": 0.0,
+    "gpu.host_expert_us": 0.0,
+    "policy": "lru",
+    "bypass": False,
+    "prefetch": "off",
+    "prefetch_blocks": None,
+    "miss": "transfer",
 }
 
 Identity = dict[str, Any]

@@ -6,6 +6,7 @@ Cycle 0 is prefill: it is in no per-cycle and no decode ratio. Failed requests a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pandas as pd
 
@@ -13,6 +14,7 @@ from specfit.core import SpecfitError
 from specfit.results.rows import RunRows
 
 PHASES = ("draft", "route", "select", "verify", "commit")
+MEASURES = ("score", "rouge1", "rouge2", "rougel", "rougelsum")
 COUNTERS = (
     "committed_tokens",
     "accepted_tokens",
@@ -50,7 +52,9 @@ class Totals:
         return int(self.prefill[column].sum())
 
 
+@lru_cache(maxsize=64)
 def totals(run: RunRows) -> Totals:
+    """Kept per run (by identity): a table asks for them in every cell."""
     order = run.ok_ids
     is_prefill = run.cycles["cycle"] == 0
 
@@ -122,13 +126,13 @@ def summarise(run: RunRows) -> Summary:
 
 
 @dataclass(frozen=True)
-class IdCheck:
-    """Whether two runs wrote the same token ids, over requests that failed in neither."""
+class SameCheck:
+    """Whether two runs agree, in token ids or in scores, over requests that failed in neither."""
 
     compared: int
     excluded: int
     first_difference: str | None  # request id
-    position: int | None = None  # first token that differs there
+    position: int | None = None  # first token that differs there; None for scores
 
     @property
     def equal(self) -> bool:
@@ -136,11 +140,12 @@ class IdCheck:
 
     def __str__(self) -> str:
         if self.first_difference is not None:
-            return f"no: first at request {self.first_difference}, token {self.position}"
+            token = "" if self.position is None else f", token {self.position}"
+            return f"no: first at request {self.first_difference}{token}"
         return f"yes, {self.compared} requests" if self.compared else "no request to compare"
 
 
-def same_ids(a: RunRows, b: RunRows) -> IdCheck:
+def same_ids(a: RunRows, b: RunRows) -> SameCheck:
     shared, excluded = shared_requests(a, b)
     outputs = [run.requests.set_index("request_id")["output_ids"] for run in (a, b)]
     for name in shared:
@@ -148,8 +153,27 @@ def same_ids(a: RunRows, b: RunRows) -> IdCheck:
         if left != right:
             differs = (i for i, (x, y) in enumerate(zip(left, right, strict=False)) if x != y)
             position = next(differs, min(len(left), len(right)))
-            return IdCheck(len(shared), excluded, name, position)
-    return IdCheck(len(shared), excluded, None)
+            return SameCheck(len(shared), excluded, name, position)
+    return SameCheck(len(shared), excluded, None)
+
+
+def same_scores(a: RunRows, b: RunRows) -> SameCheck:
+    """Every measure of every request: greedy output is lossless, so no selector scores better."""
+    shared, excluded = shared_requests(a, b)
+    left, right = (
+        run.requests.set_index("request_id").loc[shared, list(MEASURES)].astype("Float64")
+        for run in (a, b)
+    )
+    equal = (left == right) | (left.isna() & right.isna())
+    differs = equal.index[~equal.fillna(False).all(axis=1)]
+    return SameCheck(len(shared), excluded, str(differs[0]) if len(differs) else None)
+
+
+def mean_measures(run: RunRows) -> dict[str, float]:
+    """Mean of each measure over the requests that have one; measures that none has are left out."""
+    ok = run.requests[run.requests["status"] == "ok"]
+    columns = {name: ok[name].dropna() for name in MEASURES}
+    return {name: float(column.mean()) for name, column in columns.items() if len(column)}
 
 
 def shared_requests(a: RunRows, b: RunRows) -> tuple[list[str], int]:

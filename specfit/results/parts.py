@@ -56,15 +56,18 @@ def part_name(position: int, request_id: str) -> str:
     return f"{position:06d}-{readable}-{hashlib.sha256(request_id.encode()).hexdigest()[:8]}"
 
 
-def write_part(path: Path, run_id: str, part: Part) -> None:
-    tables = {
+def part_tables(run_id: str, part: Part) -> dict[str, pa.Table]:
+    """The part's rows of each row file."""
+    return {
         "cycles.parquet": cycles_table(run_id, part.cycles),
         "requests.parquet": request_table(run_id, part.request, part.flags, part.machine),
         "timings.parquet": timings_table(run_id, part.timings),
     }
 
+
+def write_part(path: Path, run_id: str, part: Part) -> None:
     def fill(folder: Path) -> None:
-        for name, table in tables.items():
+        for name, table in part_tables(run_id, part).items():
             write_table(table, folder / name)
         arrays: dict[str, Any] = dict(part.residency)
         np.savez(folder / RESIDENCY, **arrays)

@@ -26,6 +26,7 @@ class Provenance:
     platform: str | None
     cpu: str | None
     cpu_count: int | None
+    arithmetic: str | None = None  # torch's library and instructions on a CPU: they decide low bits
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,6 +42,7 @@ def collect(argv: Sequence[str] | None = None) -> Provenance:
         platform=platform.platform() or None,
         cpu=cpu_name(),
         cpu_count=os.cpu_count(),
+        arithmetic=arithmetic(),
     )
 
 
@@ -66,6 +68,18 @@ def cpu_name() -> str | None:
     except OSError:
         pass
     return platform.processor() or None
+
+
+def arithmetic() -> str | None:
+    """Of the torch this process has loaded; None where it has none, as in a replay."""
+    torch = sys.modules.get("torch")
+    try:
+        if torch is None:
+            return None
+        library = "mkl" if torch.backends.mkl.is_available() else "no mkl"
+        return f"{library}, {torch.backends.cpu.get_cpu_capability()}"
+    except (AttributeError, RuntimeError):
+        return None
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:

@@ -76,21 +76,44 @@ class Pools:
         assert bool(np.all(np.diff(depths)[same] >= 0)), "nodes are in level order"
         return depths
 
+    @cached_property
+    def owners(self) -> IntArray:
+        """[R], the position of each node."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    @cached_property
+    def _level_ends(self) -> list[list[int]]:
+        """Nodes of each position up to the end of level 1, 2, .., as deep as the deepest pool."""
+        levels = int(self.depths.max(initial=1))
+        sizes = np.bincount(self.owners * levels + self.depths - 1, minlength=len(self) * levels)
+        ends: list[list[int]] = np.cumsum(sizes.reshape(len(self), levels), axis=1).tolist()
+        return ends
+
+    @cached_property
+    def _grown(self) -> dict[int, list[DraftTree]]:
+        return {}
+
     def grown(self, position: int) -> list[DraftTree]:
-        """The pool after level 1, 2, ..; the last is the whole."""
-        at = self.nodes(position)
-        depths = self.depths[at]
-        ends = np.searchsorted(depths, np.arange(1, depths[-1] + 1), side="right")
-        columns = self.tokens[at], self.parents[at], depths, self.path_probs[at]
-        return [DraftTree.checked(*(column[:end] for column in columns)) for end in ends]
+        """The pool after level 1, 2, ..; the last is the whole. Made once, whoever asks."""
+        if position not in self._grown:
+            at = self.nodes(position)
+            columns = self.tokens[at], self.parents[at], self.depths[at], self.path_probs[at]
+            ends = self._level_ends[position][: columns[2][-1]]
+            trees = [DraftTree.checked(*(column[:end] for column in columns)) for end in ends]
+            self._grown[position] = trees
+        return self._grown[position]
 
     def tree(self, position: int) -> DraftTree:
         return self.grown(position)[-1]
 
+    def rows(self, position: int) -> slice:
+        """Of `routes`: the position's root, then its nodes."""
+        at = self.nodes(position)
+        return slice(at.start + position, at.stop + position + 1)
+
     def atlas(self, position: int) -> Bytes:
         """[1 + N, L, k] of the root and every node."""
-        at = self.nodes(position)
-        return self.routes[at.start + position : at.stop + position + 1]
+        return self.routes[self.rows(position)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,35 +140,22 @@ class RecordedRequest:
         return 0 if self.pools is None else len(self.pools)
 
     @cached_property
-    def _seen(self) -> dict[int, Position]:
-        return {}
+    def next_tokens(self) -> IntArray:
+        """[R + n], row by row of the routes: the target's token after each root and accepted node.
 
-    def at(self, position: int) -> Position:
-        """Made and checked once, however many replays come by."""
-        if position not in self._seen:
-            pools, output_ids = self.pools, self.output_ids
-            assert pools is not None and output_ids is not None, "a position of a failed request"
-            assert 0 <= position < len(pools), "a cycle starts before the end"
-            grown = pools.grown(position)
-            said = next_tokens(pools.accepted[pools.nodes(position)], output_ids[position + 1 :])
-            self._seen[position] = Position(grown, said)
-        return self._seen[position]
-
-
-@dataclass(frozen=True, eq=False)
-class Position:
-    """What a replay looks up at one position."""
-
-    grown: Sequence[DraftTree]  # the pool after level 1, 2, ..; the last is the whole
-    next_tokens: IntArray  # [1 + N], the target's token after the root and each accepted node
-
-
-def next_tokens(accepted: NDArray[np.bool_], continuation: IntArray) -> IntArray:
-    """[1 + N] along the accepted path, which has one node a level; NOWHERE after other nodes."""
-    said = np.full(1 + len(accepted), NOWHERE, dtype=np.int64)
-    rows = np.concatenate([[0], 1 + np.flatnonzero(accepted)])[: len(continuation)]
-    said[rows] = continuation[: len(rows)]
-    return said
+        A position's accepted nodes are a path, one node a level. NOWHERE after other nodes, and
+        behind the end of the output.
+        """
+        pools, output_ids = self.pools, self.output_ids
+        assert pools is not None and output_ids is not None, "a failed request says nothing"
+        text = np.append(output_ids, NOWHERE)
+        said = np.full(len(pools.routes), NOWHERE, dtype=np.int64)
+        positions, nodes = np.arange(len(pools)), np.flatnonzero(pools.accepted)
+        said[pools.starts[:-1] + positions] = text[positions + 1]
+        owners = pools.owners[nodes]
+        after = np.minimum(owners + pools.depths[nodes] + 1, len(output_ids))
+        said[nodes + owners + 1] = text[after]
+        return said
 
 
 def accepted_nodes(tree: DraftTree, continuation: Sequence[int]) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,18 @@ def read_recording(folder: Path) -> Recording:
         )
     except (KeyError, TypeError, ValueError, AssertionError) as error:
         raise _damaged(folder, str(error) or type(error).__name__) from None
+
+
+def read_once(folder: Path) -> Recording:
+    """`read_recording`, but jobs of one process share what it reads and what they look up in it,
+    until another manifest is in its place."""
+    read_manifest(folder)  # refuses what is no recording
+    return _read_once(folder.resolve(), (folder / MANIFEST).read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=2)  # sweeps go from workload to workload, and a 30B recording is large
+def _read_once(folder: Path, manifest: str) -> Recording:
+    return read_recording(folder)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

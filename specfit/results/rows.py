@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from specfit.core import SpecfitError
+from specfit.results.find import find_twin
 from specfit.results.manifest import RunInfo, read_manifest
 from specfit.results.schema import read_table, to_frame
 
@@ -42,3 +43,9 @@ def load_run(folder: Path) -> RunRows:
         for name in ("cycles", "requests", "timings")
     )
     return RunRows(manifest.info, cycles, requests, timings)
+
+
+def baseline_of(run: RunRows, runs: Path) -> RunRows | None:
+    """The AR run that a run is divided by; None where none has finished, and for AR itself."""
+    twin = None if run.info.selector == "ar" else find_twin(runs, run.info)
+    return None if twin is None else load_run(twin)

@@ -32,6 +32,7 @@ class RequestFlags:
     drafter_forced: bool | None = None
     link_gbps_cap: float | None = None
     locked_share: float | None = None
+    route_fallbacks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,11 @@ def table_of(layout: Layout, rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 
 def cycles_table(run_id: str, cycles: Sequence[CycleRecord]) -> pa.Table:
-    return table_of(CYCLES, ({"run_id": run_id} | asdict(cycle) for cycle in cycles))
+    return table_of(CYCLES, ({"run_id": run_id} | vars(cycle) for cycle in cycles))
 
 
 def timings_table(run_id: str, timings: Sequence[CycleTiming]) -> pa.Table:
-    return table_of(TIMINGS, ({"run_id": run_id} | asdict(timing) for timing in timings))
+    return table_of(TIMINGS, ({"run_id": run_id} | vars(timing) for timing in timings))
 
 
 def request_table(

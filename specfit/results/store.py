@@ -8,6 +8,7 @@ runs/<run_id>/*.parquet          the rows, once every request has finished
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,9 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from specfit.core import SpecfitError
+from specfit.core import CycleRecord, SpecfitError
 from specfit.results import atomic
 from specfit.results.manifest import Manifest, read_manifest
 from specfit.results.parts import (
@@ -25,10 +27,11 @@ from specfit.results.parts import (
     drop_rows,
     joined,
     part_name,
+    part_tables,
     read_residency,
     write_part,
 )
-from specfit.results.schema import FILES, write_table
+from specfit.results.schema import FILES, read_table, write_table
 
 
 class RunStore:
@@ -36,14 +39,19 @@ class RunStore:
 
     A process works on it inside `locked()`; a second one with the same id waits there and then
     finds the run finished, or goes on where the first one died.
+
+    `patience_s` of work may wait in memory, and be lost to a kill, before it is put on disk: a
+    replay's requests take milliseconds, and a part of each would take longer than the replay.
     """
 
-    def __init__(self, runs: Path, run_id: str) -> None:
+    def __init__(self, runs: Path, run_id: str, patience_s: float = 0.0) -> None:
         self.runs = Path(runs)
         self.run_id = run_id
         self.folder = self.runs / run_id
         self._parts = self.folder / "parts"
         self._held = False
+        self._patience_s, self._kept_at = patience_s, time.monotonic()
+        self._waiting: list[Part] = []
 
     @contextmanager
     def locked(self, on_wait: Callable[[], None] | None = None) -> Iterator[RunStore]:
@@ -106,26 +114,46 @@ class RunStore:
             return None
         return read_residency(self._all_parts()[position - 1])
 
+    def cycles_before(self, request_id: str | None = None) -> list[CycleRecord]:
+        """What the requests before this one left, in order; None: every request finished so far."""
+        requests = self._requests()
+        end = len(requests) if request_id is None else requests.index(request_id)
+        if self.is_finished():
+            table = read_table(self.folder / "cycles.parquet")
+        else:
+            table = joined(self._done(), "cycles.parquet")
+        rows = table.select(CycleRecord.columns()).to_pylist()
+        before = set(requests[:end])
+        return [CycleRecord(**row) for row in rows if row["request_id"] in before]
+
     def add(self, part: Part) -> None:
         """Keep a finished request. Requests come in the run's order."""
         assert self._held, "work on a run inside `locked()`"
-        position = len(self._done())
+        position = len(self._done()) + len(self._waiting)
         requests = self._requests()
         assert position < len(requests), "every request of this run is there already"
         expected = requests[position]
         assert part.request.request_id == expected, f"the next request is {expected}"
-        write_part(self._all_parts()[position], self.run_id, part)
+        self._waiting.append(part)
+        if time.monotonic() - self._kept_at >= self._patience_s:
+            for at, waiting in enumerate(self._waiting, start=position + 1 - len(self._waiting)):
+                write_part(self._all_parts()[at], self.run_id, waiting)
+            self._waiting, self._kept_at = [], time.monotonic()
 
     def finish(self) -> None:
         """Assemble the run's files from its parts; `finished` in the manifest is written last."""
         assert self._held, "work on a run inside `locked()`"
-        manifest, parts = self.manifest, self._all_parts()
+        manifest, kept = self.manifest, self._done()
         assert manifest is not None and not manifest.finished
-        assert len(self._done()) == len(parts), "some requests have not finished"
+        requests = len(kept) + len(self._waiting)
+        assert requests == len(manifest.request_ids), "some requests have not finished"
+        waiting = [part_tables(self.run_id, part) for part in self._waiting]
         for name in FILES:
-            atomic.write_file(self.folder / name, partial(write_table, joined(parts, name)))
+            rows = pa.concat_tables([joined(kept, name), *(tables[name] for tables in waiting)])
+            atomic.write_file(self.folder / name, partial(write_table, rows))
         replace(manifest, finished=True).write(self.folder)
-        for path in parts:
+        self._waiting = []
+        for path in kept:
             drop_rows(path)
 
     def _requests(self) -> list[str]:

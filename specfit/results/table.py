@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from specfit.results.bootstrap import Interval, speedup
+from specfit.results.clockcheck import clock_sentence
 from specfit.results.manifest import RunInfo
-from specfit.results.metrics import PHASES, Summary, same_ids, summarise
+from specfit.results.metrics import (
+    PHASES,
+    Summary,
+    mean_measures,
+    same_ids,
+    same_scores,
+    summarise,
+)
 from specfit.results.rows import RunRows
 
 Value = float | int | str | None
@@ -45,8 +54,11 @@ def interval_note(interval: Interval) -> str:
     return note + (f", {interval.excluded} failed" if interval.excluded else "")
 
 
-def closing_table(run: RunRows, ar: RunRows | None = None) -> list[Line]:
-    """What a person sees when a run ends; `ar` is the AR run of the same requests, if any."""
+def closing_table(
+    run: RunRows, ar: RunRows | None = None, results: Path | None = None
+) -> list[Line]:
+    """What a person sees when a run ends; `ar` is the AR run of the same requests, if any, and
+    `results` the folder where a probe has left how far the modelled clock is off."""
     s, info = summarise(run), run.info
     lines = [
         Line("decode speed", s.tokens_per_second, "tokens/s", info.timed),
@@ -57,13 +69,15 @@ def closing_table(run: RunRows, ar: RunRows | None = None) -> list[Line]:
         *_phase_lines(s, info),
         *_byte_lines(s, info),
         *_time_lines(s, info),
-        *([] if s.mean_score is None else [Line("mean score", s.mean_score)]),
+        *_score_lines(run),
         Line("requests", s.requests, "", f"{s.failed} failed" if s.failed else ""),
+        *_cut_lines(run),
         Line("system", f"{info.selector}, {info.cache_slots} slots"),
         Line("workload", f"{info.dataset}, {info.model}"),
         Line("clock, profile, device", f"{info.clock}, {info.profile}, {info.device}"),
+        *_clock_lines(info, results),
     ]
-    return lines + _marks(run) + ([] if ar is None else _against(run, ar))
+    return lines + _fallbacks(run) + _marks(run) + ([] if ar is None else _against(run, ar))
 
 
 def render(lines: Sequence[Line], title: str = "") -> str:
@@ -109,6 +123,22 @@ def _time_lines(s: Summary, info: RunInfo) -> list[Line]:
     ]
 
 
+def _clock_lines(info: RunInfo, results: Path | None) -> list[Line]:
+    if results is None or info.clock != "modelled":
+        return []
+    return [Line("clock check", clock_sentence(results, info.profile_digest))]
+
+
+def _fallbacks(run: RunRows) -> list[Line]:
+    """Of routes=recording: how often the target was asked after all."""
+    found = run.requests["route_fallbacks"].dropna()
+    if not len(found):
+        return []
+    cycles = int((run.cycles["cycle"] > 0).sum())
+    read = f"{cycles - int(found.sum())} of {cycles}"
+    return [Line("recorded routes", read, "cycles", f"{int(found.sum())} asked the target")]
+
+
 def _marks(run: RunRows) -> list[Line]:
     """What a reader must know before using the numbers."""
     lines = []
@@ -130,6 +160,20 @@ def _marks(run: RunRows) -> list[Line]:
     return lines
 
 
+def _score_lines(run: RunRows) -> list[Line]:
+    measures = mean_measures(run)
+    score = measures.pop("score", None)
+    rouge = ", ".join(f"{name} {number(value)}" for name, value in measures.items())
+    return [] if score is None else [Line("mean score", score, "", rouge)]
+
+
+def _cut_lines(run: RunRows) -> list[Line]:
+    cut = run.requests["cut_tokens"].dropna()
+    documents = int((cut > 0).sum())
+    note = f"of {documents} documents, by the workload's own limit"
+    return [Line("cut", int(cut.sum()), "tokens", note)] if documents else []
+
+
 def _is_forced(run: RunRows) -> bool:
     return bool(run.requests["drafter_forced"].eq(True).any())
 
@@ -145,7 +189,10 @@ def machine_moved(run: RunRows) -> list[str]:
 def _against(run: RunRows, ar: RunRows) -> list[Line]:
     gain = speedup(run, ar)
     note = f"{run.info.timed}, {interval_note(gain)}"
+    checks = [Line("ids equal to ar", str(same_ids(run, ar)))]
+    if mean_measures(run):
+        checks.append(Line("scores equal to ar", str(same_scores(run, ar))))
     return [
         Line("speed-up over ar", gain.value, "x", note),
-        *([] if _is_forced(run) else [Line("ids equal to ar", str(same_ids(run, ar)))]),
+        *([] if _is_forced(run) else checks),
     ]

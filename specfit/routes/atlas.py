@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from specfit.core import DraftTree, Request, Routes
+from specfit.protocols import RouteSource
 
 
 class RouteObserver(Protocol):
@@ -15,7 +16,7 @@ class RouteObserver(Protocol):
     def observe(self, root_token: int, tree: DraftTree, seen: int) -> Routes: ...
 
 
-class AtlasRoutes:
+class AtlasRoutes(RouteSource):
     """Asks the target after each level, for the new nodes only, and remembers the earlier ones."""
 
     on_clock = False

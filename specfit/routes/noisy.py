@@ -96,7 +96,7 @@ def corrupt(
     return noisy
 
 
-class NoisyRoutes:
+class NoisyRoutes(RouteSource):
     """A route source whose answers err, live and in replay alike: it wraps either's exact one."""
 
     def __init__(self, source: RouteSource, num_experts: int, accuracy: float, seed: int) -> None:

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
 from specfit.core import PROBABILITY_ONE, ROOT, DraftTree, IntArray, Routes, Selection, SpecfitError
+from specfit.protocols import Selector
 from specfit.selection.cost import CostModel
 
 CAPACITY_BITS = 61  # of the sum of source capacities: excess and reverse arcs stay within int64
@@ -208,7 +209,7 @@ class _Priced(NamedTuple):
     time: int  # in units of 2**-q ns
 
 
-class Closure:
+class Closure(Selector):
     """The ratio rule without K: any legal subtree of the pool (`selector.k` is the pool's size)."""
 
     drafts = True

@@ -73,6 +73,7 @@ class CostModel:
 
     intercepts_ns: FloatArray  # [K + 1], b_0 .. b_K
     expert_ns: float  # beta, per distinct expert of one layer
+    weights: tuple[int, int] = (1, 1)  # of an absent and a resident expert, for a cost that tells
 
     def __post_init__(self) -> None:
         values = np.array(self.intercepts_ns, dtype=np.float64)  # a copy nobody else can write to
@@ -105,12 +106,15 @@ class CostModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; floats survive json exactly."""
-        return {"intercepts_ns": self.intercepts_ns.tolist(), "expert_ns": self.expert_ns}
+        plain = {"intercepts_ns": self.intercepts_ns.tolist(), "expert_ns": self.expert_ns}
+        return plain if self.weights == (1, 1) else plain | {"weights": list(self.weights)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CostModel:
         try:
-            return cls(np.array(data["intercepts_ns"], dtype=np.float64), float(data["expert_ns"]))
+            absent, resident = data.get("weights", (1, 1))
+            intercepts = np.array(data["intercepts_ns"], dtype=np.float64)
+            return cls(intercepts, float(data["expert_ns"]), (int(absent), int(resident)))
         except (KeyError, TypeError, ValueError) as error:
             raise SpecfitError(
                 "a cost model is {'intercepts_ns': [b_0, ..], 'expert_ns': beta} in numbers, "

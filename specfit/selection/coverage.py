@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from specfit.core import PROBABILITY_ONE, IntArray
 from specfit.selection.bitmaps import Bits, popcount
 from specfit.selection.cost import FloatArray, Rule, score
-from specfit.selection.greedy import greedy_score
+from specfit.selection.greedy import greedy_subtree
 from specfit.selection.steps import copy_root, extend
 
 PLANES = 5  # pairs are told apart by whether 1, 2, 4, 8 or 16 candidates share them, or more
@@ -259,7 +259,10 @@ def search_covered(
     scratch = Scratch(candidates, planes, gains, leading, probable, light, demands)
     nodes = parents.shape[0]
     best, path, rewards = state[0], state[1], state[3]
-    top = max(attained, greedy_score(rule, limit, parents, probs, rows, union, member))
+    _size, _reward, _demand, greedy = greedy_subtree(
+        rule, limit, parents, probs, rows, union, member, path
+    )
+    top = max(attained, greedy)
     member[1 : nodes + 1] = False
     rewards[0], demands[0] = PROBABILITY_ONE, copy_root(union, rows)
     size, reward, demanded, searched, depth = limit + 1, rewards[0], demands[0], 1, 0

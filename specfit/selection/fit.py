@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import nnls
 
 from specfit.core import IntArray, SpecfitError
 from specfit.selection.cost import CostModel, FloatArray
+
+Fitting = Callable[[ArrayLike, ArrayLike, ArrayLike, int], CostModel]
+"""`fit` or `fit_affine`: sizes, demands, times in ns, K -> the cost model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,14 @@ def _design(size: IntArray, demand: FloatArray, k: int) -> FloatArray:
     return np.column_stack([size[:, None] == np.arange(k + 1), demand]).astype(np.float64)
 
 
+def solve(design: FloatArray, times: FloatArray) -> FloatArray:
+    """Least squares with every coefficient >= 0."""
+    from scipy.optimize import nnls  # a third of a second, paid by who fits
+
+    found: FloatArray = nnls(design, times)[0]
+    return found
+
+
 def fit(sizes: ArrayLike, demands: ArrayLike, times_ns: ArrayLike, k: int) -> CostModel:
     """Non-negative least squares of T(S) = b_|S| + beta F(S) over probes.
 
@@ -64,7 +74,7 @@ def fit(sizes: ArrayLike, demands: ArrayLike, times_ns: ArrayLike, k: int) -> Co
             "calibration cannot tell the cost of an expert from the intercepts: probes of equal "
             "size all demand equally many experts; probe trees or states that differ in demand"
         )
-    solution, _residual = nnls(design, time / time_unit)
+    solution = solve(design, time / time_unit)
     return CostModel(solution[:-1] * time_unit, float(solution[-1] * time_unit / demand_unit))
 
 
@@ -84,7 +94,7 @@ def fit_affine(sizes: ArrayLike, demands: ArrayLike, times_ns: ArrayLike, k: int
             "calibration cannot tell the cost of an expert from that of a node: demand grows with "
             "size in the same way in every probe; probe trees or states that differ in demand"
         )
-    (base, node, expert), _residual = nnls(design, time / time_unit)
+    base, node, expert = solve(design, time / time_unit)
     intercepts = base * time_unit + node * time_unit / size_unit * np.arange(k + 1)
     return CostModel(intercepts, float(expert * time_unit / demand_unit))
 
@@ -95,12 +105,9 @@ def leave_one_out(
     demands: ArrayLike,
     times_ns: ArrayLike,
     k: int,
-    fitting: Callable[[ArrayLike, ArrayLike, ArrayLike, int], CostModel] = fit,
+    fitting: Fitting = fit,
 ) -> LeaveOneOut:
-    """The cost model's error: every state is predicted by a fit on the other states.
-
-    `fitting` is `fit` or `fit_affine`.
-    """
+    """The cost model's error: every state is predicted by a fit on the other states."""
     size, demand, time = _checked(sizes, demands, times_ns, k)
     names = np.unique(np.asarray(states), return_inverse=True)[1].reshape(-1)
     if len(names) != len(size):

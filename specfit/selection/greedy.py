@@ -1,4 +1,4 @@
-"""The ratio greedy: a score some legal subtree attains, to start the exact search from."""
+"""The ratio greedy: a legal subtree to start the exact search from, and a rule of its own."""
 
 from __future__ import annotations
 
@@ -14,15 +14,27 @@ from specfit.selection.steps import copy_root, extend
 
 
 @njit(cache=True, error_model="numpy")
-def greedy_score(
-    rule: Rule, limit: int, parents: IntArray, probs: IntArray, rows: Bits, union: Bits, member: Any
-) -> float:
-    """The best score met while adding, one after the other, the node that scores best next."""
+def greedy_subtree(
+    rule: Rule,
+    limit: int,
+    parents: IntArray,
+    probs: IntArray,
+    rows: Bits,
+    union: Bits,
+    member: Any,
+    path: IntArray,  # [>= limit], filled with nodes in the order they were added
+) -> tuple[Any, Any, Any, Any]:
+    """Size, reward, demand and score of the best subtree met, the first `size` nodes of `path`.
+
+    One after the other the node is added that scores best next, to the limit: the score may fall
+    and rise again. Ties: the lower index, and of the subtrees met the smaller.
+    """
     nodes = parents.shape[0]
     member[0], member[1 : nodes + 1] = True, False
-    demand = copy_root(union, rows)
+    demand: Any = copy_root(union, rows)
     reward: Any = np.int64(PROBABILITY_ONE)
     best = score(rule, reward, 0, demand)
+    best_size, best_reward, best_demand = 0, reward, demand
     for size in range(1, limit + 1):
         chosen, top = -1, -np.inf
         for node in range(nodes):
@@ -30,8 +42,10 @@ def greedy_score(
                 value = score(rule, reward + probs[node], size, extend(union, size - 1, rows, node))
                 if value > top:
                     chosen, top = node, value
-        extend(union, size - 1, rows, chosen)
+        demand = extend(union, size - 1, rows, chosen)
         member[chosen + 1] = True
+        path[size - 1] = chosen
         reward += probs[chosen]
-        best = max(best, top)
-    return best
+        if top > best:
+            best, best_size, best_reward, best_demand = top, size, reward, demand
+    return best_size, best_reward, best_demand, best

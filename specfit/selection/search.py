@@ -28,7 +28,7 @@ from specfit.core import PROBABILITY_ONE, DraftTree, IntArray, Routes
 from specfit.selection.bitmaps import Bits, bitmaps, demand, plain
 from specfit.selection.cost import CostModel, FloatArray, Rule, score
 from specfit.selection.coverage import Scratch, search_covered
-from specfit.selection.steps import copy_root, extend, may_improve, next_child
+from specfit.selection.steps import copy_root, extend, largest_sums, may_improve, next_child
 
 BUDGET = 1 << 16
 """Subtrees after which the coverage bound takes over: about 3 ms.
@@ -47,21 +47,6 @@ class Found(NamedTuple):
     demand: int  # F, root included
     predicted_ns: float
     searched_subtrees: int  # legal subtrees evaluated, twice where the search started again
-
-
-@njit(cache=True, inline="always")
-def _largest_sums(probs: IntArray, limit: int, sums: IntArray) -> None:
-    """sums[i, m] = the sum of the m largest of probs[i:], m = 0..limit; missing ones count 0."""
-    nodes = probs.shape[0]
-    for m in range(limit + 1):
-        sums[nodes, m] = 0
-    for node in range(nodes - 1, -1, -1):
-        sums[node, 0] = 0
-        carried = probs[node]  # inserted into the descending list whose prefix sums are the row
-        for m in range(1, limit + 1):
-            value = sums[node + 1, m] - sums[node + 1, m - 1]
-            sums[node, m] = sums[node, m - 1] + max(value, carried)
-            carried = min(value, carried)
 
 
 @njit(cache=True, error_model="numpy")
@@ -86,7 +71,7 @@ def _search(
     nodes = parents.shape[0]
     best, path, cursor, rewards = state[0], state[1], state[2], state[3]
     if prune:
-        _largest_sums(probs, limit, sums)
+        largest_sums(probs, limit, sums)
     member[0], member[1 : nodes + 1] = True, False
     rewards[0], cursor[0] = PROBABILITY_ONE, 0
     demanded: Any = copy_root(union, rows)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from specfit.core import CycleRecord, DraftTree, Routes, Selection, SpecfitError
-from specfit.selection.bitmaps import AtlasBits
+from specfit.protocols import Selector
 from specfit.selection.cost import CostModel
+from specfit.selection.pricing import Pricing
 from specfit.selection.probes import most_probable
+from specfit.selection.resident import Resident, Weighted
 from specfit.selection.rules import LambdaRule
-from specfit.selection.search import SubtreeSearch, warm_up
+from specfit.selection.union import Union
 
 
-class NoDraft:
+class NoDraft(Selector):
     """`ar`, `ar_cache`: no drafter, every cycle verifies the root alone."""
 
     k = 0
@@ -25,7 +29,7 @@ class NoDraft:
         return Selection(())
 
 
-class TopProbability:
+class TopProbability(Selector):
     """`eagle3`, `eagle3_cache`: the K nodes of highest path probability of the full-depth pool."""
 
     drafts = True
@@ -40,7 +44,7 @@ class TopProbability:
         return Selection(most_probable(tree, self.k))
 
 
-class Forced:
+class Forced(Selector):
     """A given tree, for calibration probes: full depth is drafted, then just these are verified."""
 
     drafts = True
@@ -56,14 +60,12 @@ class Forced:
         return Selection(self.nodes)
 
 
-class SpecFit:
+class SpecFit(Selector):
     """The paper's rule (sec. 3.3): the legal subtree of highest R / T, exactly; with a `rule`, of
     highest R - lambda T (app. A.1).
 
-    With `adaptive_depth` it is asked after every level with the pool so far. Every call converts
-    the whole atlas it is given: within a cycle the answer depends on the arguments alone, whatever
-    was asked before, and finding out safely which rows are new would read as much as converting
-    them does. Buffers are reused. Not safe for two threads at once.
+    With `adaptive_depth` it is asked after every level with the pool so far; `pricing` is the form
+    of T, the paper's by default. Not safe for two threads at once.
     """
 
     drafts = True
@@ -77,6 +79,7 @@ class SpecFit:
         adaptive_depth: bool = True,
         name: str = "specfit",
         rule: LambdaRule | None = None,
+        pricing: Callable[[CostModel, int, int], Pricing] = Union,
     ) -> None:
         if k > cost.k:
             raise SpecfitError(
@@ -87,14 +90,17 @@ class SpecFit:
         self.k = k
         self.adaptive_depth = adaptive_depth
         self.rule = rule
-        self._atlas = AtlasBits(num_experts)
-        self._search = SubtreeSearch(cost, k)
-        warm_up()
+        self._pricing = pricing(cost, num_experts, k)
+
+    def watch(self, resident: Resident) -> None:
+        """Where a cost by residency asks which experts have slots."""
+        if isinstance(self._pricing, Weighted):
+            self._pricing.watch(resident)
 
     def select(self, tree: DraftTree, routes: Routes | None) -> Selection:
         assert routes is not None and len(routes) == len(tree), "one route per pool node"
         price = None if self.rule is None else self.rule.price()
-        found = self._search.best(tree, self._atlas.load(routes), price)
+        found = self._pricing.best(tree, routes, price)
         return Selection(
             found.nodes, found.reward, round(found.predicted_ns), found.searched_subtrees
         )

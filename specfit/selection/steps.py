@@ -41,6 +41,21 @@ def next_child(parents: IntArray, member: Any, node: int, nodes: int) -> int:
     return node
 
 
+@njit(cache=True, inline="always")
+def largest_sums(probs: IntArray, limit: int, sums: IntArray) -> None:
+    """sums[i, m] = the sum of the m largest of probs[i:], m = 0..limit; missing ones count 0."""
+    nodes = probs.shape[0]
+    for m in range(limit + 1):
+        sums[nodes, m] = 0
+    for node in range(nodes - 1, -1, -1):
+        sums[node, 0] = 0
+        carried = probs[node]  # inserted into the descending list whose prefix sums are the row
+        for m in range(1, limit + 1):
+            value = sums[node + 1, m] - sums[node + 1, m - 1]
+            sums[node, m] = sums[node, m - 1] + max(value, carried)
+            carried = min(value, carried)
+
+
 @njit(cache=True, inline="always", error_model="numpy")
 def may_improve(
     rule: Rule,

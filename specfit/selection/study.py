@@ -17,7 +17,7 @@ from specfit.selection.bitmaps import bitmaps
 from specfit.selection.bounds import Outcome, bound_1, lambda_star, throughput
 from specfit.selection.cost import CostModel
 from specfit.selection.legal import Legal, legal_columns
-from specfit.selection.selectors import SpecFit
+from specfit.selection.search import SubtreeSearch
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +54,9 @@ class Comparison:
     different: float  # share of cycles whose two trees differ
     realised_gain: float  # recorded tokens per predicted time, S* over S^, minus one
     early_stops: float  # share of cycles that stop before the last level
-    lost_by_stop: float  # share whose full-pool optimum is another than the stopped one
+    lost_by_stop: float  # share whose full-pool optimum lies below the stop
+    stop_loss: float  # of the cycle's own ratio, mean over all cycles
+    stop_gain: float  # predicted tokens per time of the stopped trees over the full pools', - 1
     levels: float  # drafted, mean
     nodes_per_token: float
     demand_per_token: float
@@ -118,6 +120,8 @@ def compare(pools: Pools, cost: CostModel, weights: Floats | None = None) -> Com
     double = pools.ratio_rule(CostModel(cost.intercepts_ns, 2 * cost.expert_ns))
     stops = [_stop(state, cost, pools) for state in pools.states]
     full = [len(state.tree) and state.tree.levels for state in pools.states]
+    levels = [stop.levels for stop in stops]
+    stopped = Outcome(_column(stops, "reward"), _column(stops, "time_ns"))
 
     def share(marks: Sequence[bool]) -> float:
         return float(weights @ np.array(marks, dtype=np.float64) / weights.sum())
@@ -135,9 +139,11 @@ def compare(pools: Pools, cost: CostModel, weights: Floats | None = None) -> Com
         bound=float(bound_1(outcome(ratio), outcome(best), high, weights)),
         different=share([a.index != b.index for a, b in zip(ratio, best, strict=True)]),
         realised_gain=realised(best) / realised(ratio) - 1,
-        early_stops=share([levels < most for (levels, _), most in zip(stops, full, strict=True)]),
-        lost_by_stop=share([lost for _, lost in stops]),
-        levels=float(weights @ np.array([levels for levels, _ in stops]) / weights.sum()),
+        early_stops=share([here < most for here, most in zip(levels, full, strict=True)]),
+        lost_by_stop=share([stop.lost for stop in stops]),
+        stop_loss=mean_loss(stopped, outcome(ratio), weights),
+        stop_gain=float(throughput(stopped, weights) / low - 1),
+        levels=float(weights @ np.array(levels) / weights.sum()),
         nodes_per_token=per_token(ratio, "size"),
         demand_per_token=per_token(ratio, "demand"),
         nodes_per_token_double=per_token(double, "size"),
@@ -145,19 +151,40 @@ def compare(pools: Pools, cost: CostModel, weights: Floats | None = None) -> Com
     )
 
 
-def _column(choices: Sequence[Choice], name: str) -> Floats:
+def recorded_sums(pools: Pools, cost: CostModel, rate: float) -> Floats:
+    """[n, 4]: recorded tokens and predicted ns of every state under S*, then under S^."""
+    rules = pools.lambda_rule(cost, rate), pools.ratio_rule(cost)
+    names = ("tokens", "time_ns")
+    return np.stack([_column(choices, name) for choices in rules for name in names], axis=1)
+
+
+def mean_loss(taken: Outcome, best: Outcome, weights: Floats) -> float:
+    """Mean share of the cycle's largest ratio that the trees taken do not reach."""
+    ratios = (taken.rewards / taken.times) / (best.rewards / best.times)
+    return float(1 - weights @ ratios / weights.sum())
+
+
+def _column(choices: Sequence[Choice] | Sequence[Stop], name: str) -> Floats:
     return np.array([getattr(choice, name) for choice in choices], dtype=np.float64)
 
 
-def _stop(state: State, cost: CostModel, pools: Pools) -> tuple[int, bool]:
-    """(levels drafted before the search takes no node of the newest, whether that lost the
-    full pool's optimum)."""
-    selector = SpecFit(cost, pools.experts, pools.k)
-    full = selector.select(state.tree, state.routes).nodes
+@dataclass(frozen=True)
+class Stop:
+    """Where drafting ends in one state, and what is then verified."""
+
+    levels: int
+    reward: float  # tokens
+    time_ns: float
+    lost: bool  # the full pool's optimum holds a node that was not drafted
+
+
+def _stop(state: State, cost: CostModel, pools: Pools) -> Stop:
+    """Level by level, until the search takes no node of the newest (app. A.2)."""
+    search, rows = SubtreeSearch(cost, pools.k), bitmaps(state.routes, pools.experts)
     for levels in range(1, state.tree.levels + 1):
         part = state.tree.upto(levels)
-        routes = Routes(state.routes.root, state.routes.nodes[: len(part)])
-        chosen = selector.select(part, routes).nodes
-        if not any(int(part.depths[node]) == levels for node in chosen):
-            return levels, chosen != full
-    return state.tree.levels, False
+        found = search.best(part, rows)
+        if not any(int(part.depths[node]) == levels for node in found.nodes):
+            break
+    lost = search.best(state.tree, rows).nodes != found.nodes
+    return Stop(levels, found.reward / PROBABILITY_ONE, found.predicted_ns, lost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +134,21 @@ def folder_digest(folder: Path) -> str:
     """Identity of a checkpoint: its JSON and tokenizer files whole, its shards by samples.
 
     A shard up to 64 MiB is read whole; a larger one at 64 evenly spaced MiB, its header among them,
-    so that the digest of 60 GB takes a second.
+    so that the digest of 60 GB takes a second. Jobs of one process read them once.
     """
+    files = []
+    for path in sorted(folder.resolve().iterdir()):
+        if path.suffix in {".json", ".safetensors", ".jinja"} and path.name not in _ABOUT:
+            stat = path.stat()
+            files.append((path, stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    return _digest_of(tuple(files))
+
+
+@lru_cache(maxsize=8)
+def _digest_of(files: tuple[tuple[Path, int, int, int], ...]) -> str:
+    """Of files as they are: one written since has another time or number."""
     whole = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.suffix not in {".json", ".safetensors", ".jinja"} or path.name in _ABOUT:
-            continue
-        size = path.stat().st_size
+    for path, size, *_ in files:
         whole.update(f"{path.name}:{size}".encode())
         with path.open("rb") as file:
             if size <= _SAMPLES * _SAMPLE_BYTES:

@@ -49,6 +49,9 @@ class OffloadedTarget:
     def truncate(self, length: int) -> None:
         self._kv.truncate(length)
 
+    def resident(self) -> np.ndarray:
+        return self.engine.cache.resident_mask()
+
     def residency(self) -> dict[str, np.ndarray]:
         return self.engine.residency()
 
@@ -61,14 +64,15 @@ class OffloadedTarget:
     @torch.inference_mode()
     def prefill(self, prompt_ids: IntArray) -> Prefilled:
         step = self._chunk or len(prompt_ids)
-        features, traces = [], []
+        features, routes, traces = [], [], []
         for start in range(0, len(prompt_ids), step):
             chunk = prompt_ids[start : start + step]
             hidden, aux, trace = self._chunk_forward(chunk)
             features.append(aux)
+            routes.append(np.stack(self.engine.routes, axis=1))
             traces.append(trace)
         token = int(self._argmax(hidden[-1:])[0])
-        return Prefilled(token, torch.cat(features), traces)
+        return Prefilled(token, torch.cat(features), np.concatenate(routes), traces)
 
     def _chunk_forward(self, chunk: IntArray) -> tuple[torch.Tensor, torch.Tensor, ForwardTrace]:
         first = self._kv.length
@@ -112,10 +116,9 @@ class OffloadedTarget:
         depths = np.concatenate([[0], tree.depths])[new + 1]
         length = self._kv.length
         mask = tree_mask(length, tree.ancestry)
-        assert mask is not None, "a pool that is observed has nodes"
         self._kv.start = length + int(new[0]) + 1
         self.engine.begin_forward(on_clock=False)
-        self._forward(tokens, length + depths, mask[..., new + 1, :])
+        self._forward(tokens, length + depths, None if mask is None else mask[..., new + 1, :])
         self._kv.start = length
         routes = np.stack(self.engine.routes, axis=1)
         rooted = routes[0] if seen == 0 else np.empty_like(routes[0])

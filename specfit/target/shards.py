@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,11 +55,8 @@ class Shard:
             self._file = os.open(path, os.O_RDONLY)
         except OSError as error:
             raise SpecfitError(f"{path} cannot be opened ({error.strerror})") from None
+        weakref.finalize(self, os.close, self._file)  # also at exit, while there is an os to ask
         self.entries = self._read_header()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            os.close(self._file)
 
     def _read_header(self) -> dict[str, Entry]:
         found = os.fstat(self._file).st_size

@@ -4,7 +4,7 @@ However many rows there are, each expert of a layer is streamed once per pass; a
 passes, because the drafter needs features of late layers before there are nodes to route:
 
     text    every token of every request, causally: features, routes, what the target says next
-    pools   every node of every position, on the text's KV: routes
+    pools   every node of every position (once, see `forest`), on the text's KV: routes
 
 Off the clock throughout: no residency, no counter, no time. Letters: T rows of a request's text,
 n positions (the last n rows are roots), N nodes of a position, L layers, k routed experts.
@@ -21,22 +21,36 @@ import torch
 
 from specfit.core import DraftTree, IntArray, Routes
 from specfit.offload.experts import ExpertEngine
+from specfit.target.forest import Forest, plant
 from specfit.target.kv import KVCache
 from specfit.target.loading import LoadedModel
 
 ROWS = 512
-"""Rows of one attention call; a mask then has this many rows at most (or one position's)."""
+"""Rows of the text in one call of attention or of the output head."""
+
+NODES = 128
+"""Nodes in one attention call (or one row's): each is a key that the others' masks leave out, so
+512 of them would more than double what attention costs beside a text of some hundred tokens."""
 
 
 @dataclass(frozen=True, eq=False)
 class TextPass:
     """What the first pass leaves of one request."""
 
+    tokens: IntArray  # [T]
     features: torch.Tensor  # [T, 3H]
     routes: np.ndarray  # [T, L, k]
     said: IntArray  # [T], the target's next token after each row
     margins: np.ndarray  # [T], logit of `said` above the second best
     kv: KVCache
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """One pass in numbers."""
+
+    rows: int
+    experts: IntArray  # [L], distinct ones that ran; the last layer's only where it is wanted
 
 
 Attend = Callable[[Any, torch.Tensor], torch.Tensor]
@@ -56,6 +70,7 @@ class TeacherTarget:
         self._decoder, self._head = loaded.model.model, loaded.model.lm_head
         self._aux_layers, self._cache_argument = list(aux_layers), cache_argument
         self._layers = loaded.geometry.layers
+        self.streamed: list[Streamed] = []  # since somebody last emptied it
 
     @torch.inference_mode()
     def text(self, texts: Sequence[IntArray]) -> list[TextPass]:
@@ -65,30 +80,39 @@ class TeacherTarget:
         attends = [self._causal(len(text), kv) for text, kv in zip(texts, caches, strict=True)]
         hidden, aux, routes = self._through(hidden, attends, whole=True)
         passes = []
-        for kv, rows, features, routed in zip(caches, hidden, aux, routes, strict=True):
+        for text, kv, rows, features, routed in zip(
+            texts, caches, hidden, aux, routes, strict=True
+        ):
             kv.length = kv.start = len(rows)
-            top = self._head(self._decoder.norm(rows)).float().topk(2, dim=-1)
-            margins = (top.values[:, 0] - top.values[:, 1]).cpu().numpy()
-            said = top.indices[:, 0].cpu().numpy()
-            passes.append(TextPass(features, routed, said, margins, kv))
+            said, margins = self._read_out(rows)
+            passes.append(TextPass(text, features, routed, said, margins, kv))
         return passes
+
+    def _read_out(self, hidden: torch.Tensor) -> tuple[IntArray, np.ndarray]:
+        """hidden [T, H] -> the next token of each row and its margin, never [T, vocabulary]."""
+        said, margins = [], []
+        for rows in hidden.split(ROWS):
+            best = self._head(self._decoder.norm(rows)).float().topk(2, dim=-1)
+            said.append(best.indices[:, 0].cpu().numpy())
+            margins.append((best.values[:, 0] - best.values[:, 1]).cpu().numpy())
+        return np.concatenate(said), np.concatenate(margins)
 
     @torch.inference_mode()
     def pools(
         self, passes: Sequence[TextPass], pools: Sequence[Sequence[DraftTree]]
     ) -> list[list[Routes]]:
         """One atlas for every pool; request r's pools have the last len(pools[r]) rows as roots."""
-        tokens = [np.concatenate([tree.tokens for tree in trees]) for trees in pools]
-        hidden = [self._embed(rows) for rows in tokens]
-        pairs = zip(passes, pools, strict=True)
-        attends = [self._pooled(done.kv, trees) for done, trees in pairs]
+        forests = [plant(done.tokens, trees) for done, trees in zip(passes, pools, strict=True)]
+        hidden = [self._embed(forest.tokens) for forest in forests]
+        pairs = zip(passes, forests, strict=True)
+        attends = [self._pooled(done.kv, forest) for done, forest in pairs]
         _, _, routes = self._through(hidden, attends, whole=False)
         found = []
-        for done, trees, routed in zip(passes, pools, routes, strict=True):
-            roots = done.routes[len(done.routes) - len(trees) :]
-            cuts = np.cumsum([len(tree) for tree in trees])[:-1]
-            nodes = np.split(routed, cuts)
-            found.append([Routes(root, own) for root, own in zip(roots, nodes, strict=True)])
+        for done, forest, routed in zip(passes, forests, routes, strict=True):
+            known = np.concatenate([done.routes, routed])  # by place
+            roots = done.routes[len(done.routes) - len(forest.places) :]
+            places = zip(roots, forest.places, strict=True)
+            found.append([Routes(root, known[own]) for root, own in places])
         return found
 
     # -- the layer loop ----------------------------------------------------------------------------
@@ -112,7 +136,11 @@ class TeacherTarget:
             rows = rows + layer.mlp(layer.post_attention_layernorm(rows)[None])[0]
             hidden = list(rows.split(sizes))
         features = torch.cat([aux[index] for index in self._aux_layers], dim=-1)
-        routes = np.stack(self._engine.routes, axis=1)
+        routes = np.stack(self._engine.routes, axis=1)  # [T, L, k]
+        named = [np.bincount(ids.ravel()) > 0 for ids in self._engine.routes]
+        experts = np.array([flags.sum() for flags in named], dtype=np.int64)
+        experts[-1] *= whole
+        self.streamed.append(Streamed(len(routes), experts))
         cuts = np.cumsum(sizes)[:-1]
         return hidden, list(features.split(sizes)), np.split(routes, cuts)
 
@@ -150,18 +178,12 @@ class TeacherTarget:
 
         return attend
 
-    def _pooled(self, kv: KVCache, trees: Sequence[DraftTree]) -> Attend:
-        """Positions go in groups: a group's nodes lie behind the text as scratch, each seeing the
-        text up to its root and its own ancestors."""
-        first = kv.length - len(trees)
+    def _pooled(self, kv: KVCache, forest: Forest) -> Attend:
+        """Rows go in groups, whose nodes lie behind the text as scratch."""
         groups = []
-        done = 0
-        for members in _groups(trees):
-            group = [trees[i] for i in members]
-            mask, where = _pool_mask(kv.length, [first + i for i in members], group)
-            span = slice(done, done + len(mask))
-            groups.append((span, mask.to(self._device), where.to(self._device)))
-            done = span.stop
+        for group in forest.groups(NODES):
+            mask = torch.from_numpy(forest.mask(group, kv.length)).to(self._device)
+            groups.append((group, mask, self._ids((forest.rows + forest.depths)[group])))
 
         def attend(layer: Any, hidden: torch.Tensor) -> torch.Tensor:
             kv.start = kv.length
@@ -170,31 +192,3 @@ class TeacherTarget:
             )
 
         return attend
-
-
-def _groups(trees: Sequence[DraftTree]) -> list[range]:
-    """Neighbouring positions whose nodes together are ROWS at most (or one position)."""
-    groups, begin, rows = [], 0, 0
-    for i, tree in enumerate(trees):
-        if i > begin and rows + len(tree) > ROWS:
-            groups.append(range(begin, i))
-            begin, rows = i, 0
-        rows += len(tree)
-    return [*groups, range(begin, len(trees))]
-
-
-def _pool_mask(
-    length: int, roots: Sequence[int], trees: Sequence[DraftTree]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(mask [R, length + R], RoPE positions [R]) of the nodes of pools rooted at text rows."""
-    sizes = [len(tree) for tree in trees]
-    mask = np.zeros((sum(sizes), length + sum(sizes)), dtype=np.bool_)
-    where = np.empty(sum(sizes), dtype=np.int64)
-    start = 0
-    for root, tree in zip(roots, trees, strict=True):
-        own = slice(start, start + len(tree))
-        mask[own, : root + 1] = True
-        mask[own, length + own.start : length + own.stop] = tree.ancestry
-        where[own] = root + tree.depths
-        start = own.stop
-    return torch.from_numpy(mask), torch.from_numpy(where)

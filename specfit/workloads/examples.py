@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,25 @@ class Example:
         row = json.dumps([self.example_id, self.fields], sort_keys=True, ensure_ascii=False)
         # JSON may hold half a surrogate pair; its request fails later, as one row
         return hashlib.sha256(row.encode(errors="surrogatepass")).hexdigest()[:16]
+
+    def texts(self, document: str | None) -> list[str]:
+        """What is asked, without the template around it: the document, or the messages' texts."""
+        if "messages" not in self.fields:
+            return [str(self.fields.get(document or "prompt", "")).strip()]
+        turns = self.fields["messages"] if isinstance(self.fields["messages"], list) else []
+        return [str(turn["content"]).strip() for turn in turns if _has_content(turn)]
+
+
+def _has_content(turn: Any) -> bool:
+    return isinstance(turn, dict) and isinstance(turn.get("content"), str)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that a run asks, and a sentence where their choice should be known."""
+
+    examples: Sequence[Example]
+    note: str | None = None
 
 
 def digest(examples: Iterable[Example]) -> str:
@@ -112,8 +131,13 @@ def _require(row: Any, needed: tuple[str, ...], where: str) -> None:
         raise SpecfitError(f"{where} has no field {absent[0]!r}; it has {', '.join(sorted(row))}")
 
 
-def from_hub(source: str, needed: Iterable[str], limit: int | None) -> list[Example]:
-    """`repository/configuration/split`, where there is a network or a local hub cache."""
+def from_hub(
+    source: str, needed: Iterable[str], limit: int | None, key: str = "dataset.path"
+) -> list[Example]:
+    """`repository/configuration/split`, where there is a network or a local hub cache.
+
+    `key` is the config key that names a file instead.
+    """
     repository, configuration, split = source.rsplit("/", 2)
     try:
         from datasets import load_dataset
@@ -122,7 +146,7 @@ def from_hub(source: str, needed: Iterable[str], limit: int | None) -> list[Exam
     except Exception as error:
         raise SpecfitError(
             f"dataset {repository} cannot be fetched ({type(error).__name__}); "
-            "set dataset.path to a local JSON-lines file"
+            f"set {key} to a local JSON-lines file"
         ) from None
     examples = []
     for index, row in enumerate(islice(rows, limit)):
@@ -131,7 +155,19 @@ def from_hub(source: str, needed: Iterable[str], limit: int | None) -> list[Exam
     return examples
 
 
-def calibration_rows(path: Path, needed: Iterable[str], limit: int) -> list[Example]:
-    """The first `limit` of the last 200 rows of a train file, which nothing was trained on."""
-    rows = from_jsonl(path, needed, None, "calibration.dataset_path")
-    return rows[-GSM8K_CALIBRATION_ROWS:][:limit]
+def picked(found: Sequence[Example], rows: Sequence[int], limit: int | None, place: str) -> Rows:
+    """The rows with these numbers, in this order, of a split; of a shorter file, its own in order.
+
+    `limit` counts what is asked.
+    """
+    highest = max(rows)
+    if highest < len(found):
+        chosen = [found[row] for row in rows][:limit]
+        note = f"rows: {len(chosen)} of the {len(rows)} that dataset.rows names, of {place}"
+        return Rows(chosen, f"{note} ({len(found)} rows)")
+    chosen = list(found[:limit])
+    return Rows(
+        chosen,
+        f"rows: {place} from its top, {len(chosen)} of {len(found)}; dataset.rows goes up to "
+        f"{highest} and is left out",
+    )

@@ -24,6 +24,7 @@ class Prompting:
     max_new_tokens: int
     stop_ids: frozenset[int]
     context: int  # the model's
+    system: str | None = None
 
     def request(self, example: Example) -> Request:
         """Raises RequestError for what is wrong with this one example."""
@@ -34,17 +35,20 @@ class Prompting:
                 f"prompt of {len(prompt_ids)} tokens and {self.max_new_tokens} new ones exceed "
                 f"the model's context of {self.context}"
             )
-        reference = example.fields.get(self.reference) if self.reference else None
-        if reference is not None and not isinstance(reference, str):
-            raise RequestError(f"the field {self.reference!r} is not a text")
         return Request(
             example.example_id,
             prompt_ids,
             self.max_new_tokens,
             self.stop_ids,
-            reference,
+            self._reference(example.fields),
             cut_tokens,
         )
+
+    def _reference(self, fields: Mapping[str, Any]) -> str | None:
+        reference = fields.get(self.reference) if self.reference else None
+        if reference is not None and not (isinstance(reference, str) and _is_unicode(reference)):
+            raise RequestError(f"the field {self.reference!r} is not a text")
+        return reference
 
     def _messages(self, fields: Mapping[str, Any]) -> tuple[list[dict[str, str]], int]:
         if "messages" in fields:
@@ -57,7 +61,8 @@ class Prompting:
         document, cut_tokens = self._cut(document)
         # not str.format: a document may hold braces
         content = self.template.replace("{document}", document)
-        return [{"role": "user", "content": content}], cut_tokens
+        turns = [("system", self.system), ("user", content)]
+        return [{"role": role, "content": text} for role, text in turns if text], cut_tokens
 
     def _cut(self, document: str) -> tuple[str, int]:
         """The first `max_document_tokens` tokens' text, and how many were cut off."""

@@ -1,42 +1,84 @@
-"""Scores of one finished request, off the clock. Higher is better; None where nothing compares."""
+"""Scores of one finished request, off the clock. Each is a local module of `evaluate`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from specfit.core import RequestError, SpecfitError
+from specfit.core import RequestError, Score, SpecfitError
+from specfit.workloads.answers import marked_number
 
-Scorer = Callable[[str, str], float]
-
-_FINAL = re.compile(r"####\s*(-?[\d,]*\.?\d+)")
+MEASURES = Path(__file__).parent / "measures"
 
 
-def gsm8k_exact_match(output: str, reference: str) -> float:
-    """1 if the number after the last #### equals the reference's, by value.
+@dataclass(frozen=True)
+class Scorer:
+    """One output against one reference by a module in `measures/`; higher is better."""
 
-    Raises RequestError for a reference without one: it can score nothing.
-    """
-    wanted = _final_number(reference)
-    if wanted is None:
+    name: str
+    module: str
+    value: str  # which of the module's measures is the score
+    check: Callable[[str], None]  # raises RequestError for a reference that can score nothing
+    note: str  # for a person: what is compared, and every choice that is fixed
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, output: str, reference: str) -> Score:
+        pair = {"predictions": [output], "references": [reference]}
+        found = _module(self.module).compute(**pair, **self.settings)
+        rouge = {name.lower(): found[name] for name in found if name.startswith("rouge")}
+        return Score(found[self.value], **rouge)
+
+
+@cache
+def _module(name: str) -> Any:
+    """Loaded on first use, once: importing `evaluate` takes seconds."""
+    import evaluate
+
+    return evaluate.load(str(MEASURES / name), keep_in_memory=True)  # else it writes files
+
+
+def check_marked(reference: str) -> None:
+    if marked_number(reference) is None:
         raise RequestError("a GSM8K reference needs a final line '#### <number>'")
-    return float(_final_number(output) == wanted)
 
 
-def _final_number(text: str) -> float | None:
-    found = _FINAL.findall(text)
-    return float(found[-1].replace(",", "")) if found else None
+def check_text(reference: str) -> None:
+    if not reference.strip():
+        raise RequestError("the reference is empty, so nothing can be compared with it")
 
 
-def rouge_l(output: str, reference: str) -> float:
-    """ROUGE-L F1 with stemming, one text against one text."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer(["rougeL"], use_stemmer=True)
-    return float(scorer.score(reference, output)["rougeL"].fmeasure)
-
-
-SCORERS: dict[str, Scorer] = {"gsm8k_exact_match": gsm8k_exact_match, "rouge_l": rouge_l}
+SCORERS = {
+    scorer.name: scorer
+    for scorer in (
+        Scorer(
+            "gsm8k_exact_match",
+            "gsm8k_answer",
+            "exact_match",
+            check_marked,
+            "1 where the number after the last #### equals the reference's, else 0",
+        ),
+        Scorer(
+            "gsm8k_stated_answer",
+            "gsm8k_answer",
+            "exact_match",
+            check_marked,
+            "1 where the number after the last ####, else in the last \\boxed{}, else the last of "
+            "the last line equals the reference's, else 0",
+            {"anywhere": True},
+        ),
+        Scorer(
+            "rouge_l",
+            "rouge",
+            "rougeL",
+            check_text,
+            "F1 of ROUGE-L, with ROUGE-1, -2 and -Lsum beside it; Porter stemming on, a sentence "
+            "ends with its line or at . ! ?",
+        ),
+    )
+}
 
 
 def scorer_named(name: str | None) -> Scorer | None:

@@ -12,7 +12,7 @@ import torch
 from specfit.core import PROBABILITY_ONE, ROOT, DraftTree
 from specfit.decoder import Decoder
 from specfit.drafter.eagle import EagleDrafter
-from specfit.drafter.expansion import quantise
+from specfit.drafter.expansion import best_children, quantise
 from specfit.drafter.head import EagleHead
 from specfit.selection.probes import most_probable
 from specfit.selection.selectors import TopProbability
@@ -286,3 +286,17 @@ def test_drafted_tokens_are_target_ids(pair: Pair) -> None:
     for length in (5, 10, 20, 30):
         tree = drafted(extended(pair, text(pair, length)))
         assert set(tree.tokens.tolist()) <= spoken
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 5, 6])
+def test_the_best_children_are_those_of_a_stable_sort(top_k: int) -> None:
+    """With ties inside, across and behind the border, and as many asked for as there are."""
+    torch.manual_seed(0)
+    logits = torch.randint(0, 3, (400, 6)).float()
+    logits[::2] += torch.rand(200, 6)
+    ids, log_probs = best_children(logits, top_k)
+    best, order = torch.sort(torch.log_softmax(logits, -1), dim=-1, descending=True, stable=True)
+    assert torch.equal(ids, order[:, :top_k])
+    assert np.array_equal(log_probs, best[:, :top_k].double().numpy())
+    for row in (0, 1):  # one that has no ties, one that has, each alone
+        assert torch.equal(best_children(logits[row : row + 1], top_k)[0][0], order[row, :top_k])

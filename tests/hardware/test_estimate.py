@@ -4,20 +4,24 @@ decoded.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from specfit.core import CycleRecord, ForwardTrace, SpecfitError
 from specfit.hardware.clock import ModelledClock
-from specfit.hardware.estimate import fit_forward, per_unit_ns, prefill_token_ns, spread
+from specfit.hardware.estimate import fit_draft, fit_forward, mean_ns, prefill_token_ns, spread
 from specfit.hardware.profile import Billing, Profile
 from specfit.hardware.rebill import Observed, compare, modelled_ns
 
 LAYERS = 4
-FIXED, NODE, EXPERT, COPY, TOKEN = 5_000_000, 70_000, 30_000, 12_000, 9_000
+FIXED, TREE, NODE, EXPERT, COPY, TOKEN = 5_000_000, 400_000, 70_000, 30_000, 12_000, 9_000
 
 
-def cycle(number: int, rows: int, hits: int, misses: int, ns: int, request: str = "r0") -> Observed:
+def cycle(
+    number: int, rows: int, hits: int, misses: int, ns: int, request: str = "r0", wait: int = 0
+) -> Observed:
     """`hits` and `misses` per layer; everything but verify takes a round number."""
     counts = (np.full(LAYERS, n) for n in (hits, misses, 0))
     wait_for = np.full((LAYERS, misses), -1)
@@ -47,7 +51,7 @@ def cycle(number: int, rows: int, hits: int, misses: int, ns: int, request: str 
         route_ns=0,
         select_ns=300,
         verify_ns=ns,
-        transfer_wait_ns=0,
+        transfer_wait_ns=wait,
         commit_ns=40,
         cycle_ns=drafted * 1000 + 300 + ns + 40,
         predicted_reward=None,
@@ -63,7 +67,12 @@ def made(noise: float = 0.0, misses: bool = True, request: str = "r0") -> list[O
     for number in range(1, 40):
         rows, hits = int(rng.integers(0, 8)), int(rng.integers(2, 30))
         late = int(rng.integers(0, 20)) if misses else 0
-        ns = FIXED + NODE * rows + LAYERS * (EXPERT * (hits + late) + COPY * late)
+        ns = (
+            FIXED
+            + TREE * (rows > 0)
+            + NODE * rows
+            + LAYERS * (EXPERT * (hits + late) + COPY * late)
+        )
         cycles.append(
             cycle(number, rows, hits, late, round(ns * (1 + noise * rng.standard_normal())))
         )
@@ -74,6 +83,7 @@ def made(noise: float = 0.0, misses: bool = True, request: str = "r0") -> list[O
 def test_constants_are_found_again(overlap: bool) -> None:
     cost = fit_forward(made(misses=not overlap), overlap)
     assert cost.fixed_ns == pytest.approx(FIXED, rel=1e-4)
+    assert cost.tree_ns == pytest.approx(TREE, rel=1e-2)
     assert cost.node_ns == pytest.approx(NODE, rel=1e-3)
     assert cost.expert_ns == pytest.approx(EXPERT, rel=1e-3)
     assert cost.copy_ns == (0.0 if overlap else pytest.approx(COPY, rel=1e-3))
@@ -87,33 +97,76 @@ def test_an_interrupted_cycle_does_not_move_them() -> None:
     assert cost.expert_ns == pytest.approx(EXPERT, rel=0.05)
 
 
-def test_copies_that_overlap_are_not_fitted() -> None:
-    slow = [cycle(n, 1, 5, 3, 10**9) for n in range(1, 9)]
-    assert fit_forward([*made(misses=False), *slow], overlap=True).fixed_ns < 2 * FIXED
+def test_scatter_does_not_shorten_the_totals() -> None:
+    """Times that scatter upwards: the fit's total is the cycles' own, within a percent."""
+    rng = np.random.default_rng(7)
+    cycles = []
+    for number in range(1, 2000):
+        rows, hits = int(rng.integers(0, 8)), int(rng.integers(2, 30))
+        ns = FIXED + TREE * (rows > 0) + NODE * rows + LAYERS * EXPERT * hits
+        cycles.append(cycle(number, rows, hits, 0, round(ns * rng.lognormal(0, 0.3))))
+    cost = fit_forward(cycles, overlap=False)
+    fitted = sum(
+        cost.fixed_ns
+        + cost.tree_ns * (c.record.verified_nodes > 0)
+        + cost.node_ns * c.record.verified_nodes
+        + cost.expert_ns * c.record.demand_experts
+        for c in cycles
+    )
+    assert fitted == pytest.approx(sum(c.record.verify_ns for c in cycles), rel=0.01)
+
+
+def test_where_copies_overlap_the_waits_are_taken_out() -> None:
+    waiting = [
+        cycle(n, 1, 5, 3, FIXED + TREE + NODE + LAYERS * EXPERT * 8 + 9_000_000, wait=9_000_000)
+        for n in range(1, 20)
+    ]
+    cost = fit_forward([*made(misses=False), *waiting], overlap=True)
+    assert cost.fixed_ns == pytest.approx(FIXED, rel=1e-3) and cost.copy_ns == 0.0
     with pytest.raises(SpecfitError, match="raise limit or max_new_tokens"):
-        fit_forward(slow, overlap=True)
+        fit_forward(waiting[:7], overlap=True)
+
+
+def test_drafting_has_an_extension_and_levels() -> None:
+    cycles = [
+        replace(
+            c,
+            record=replace(
+                c.record, drafted_levels=n, draft_ns=ns, cycle_ns=ns + c.record.verify_ns + 340
+            ),
+        )
+        for c, (n, ns) in zip(
+            made(), [(n, 700_000 + 90_000 * n) for n in (1, 2, 3, 5, 5, 4, 2)], strict=False
+        )
+    ]
+    found = fit_draft(cycles)
+    assert found.extension_ns == pytest.approx(700_000, rel=1e-3)
+    assert found.level_ns == pytest.approx(90_000, rel=1e-3)
+    assert fit_draft(made()[:0]).level_ns == 0.0
 
 
 def test_a_prompt_token_costs_what_the_forward_does_not_explain() -> None:
     cost = fit_forward(made(), overlap=False)
     ns = FIXED + LAYERS * (EXPERT * 25 + COPY * 5) + 200 * TOKEN
     first = cycle(0, 200, 20, 5, ns)
-    found = prefill_token_ns([*made(), first], cost)
+    found = prefill_token_ns([*made(), first], cost, overlap=False)
     assert found == pytest.approx(TOKEN + 340 / 200, rel=0.02)
-    assert prefill_token_ns(made(), cost) == 0.0
+    assert prefill_token_ns(made(), cost, overlap=False) == 0.0
+    waited = cycle(0, 200, 20, 5, ns, wait=200 * 4_000)
+    assert prefill_token_ns([waited], cost, overlap=True) == pytest.approx(found - 4_000)
 
 
-def test_ratios_are_of_sums_and_leave_prefill_out() -> None:
+def test_a_mean_leaves_prefill_out() -> None:
     cycles = [cycle(0, 9, 1, 1, 10), cycle(1, 2, 1, 1, 10), cycle(2, 2, 1, 1, 30)]
-    assert per_unit_ns(cycles, lambda c: c.record.verify_ns, lambda c: 1) == 20
-    assert per_unit_ns(cycles, lambda c: c.record.verify_ns, lambda c: 0) == 0
+    assert mean_ns(cycles, lambda c: c.record.verify_ns) == 20
+    assert mean_ns(cycles[:1], lambda c: c.record.verify_ns) == 0
 
 
 def test_the_spread_leaves_one_request_out() -> None:
     group = {"a": [cycle(1, 0, 1, 0, ns, name) for name, ns in (("x", 10), ("y", 20), ("z", 60))]}
 
     def mean(cycles: dict) -> dict[str, float]:  # type: ignore[type-arg]
-        return {"ns": per_unit_ns(cycles["a"], lambda c: c.record.verify_ns, lambda c: 1)}
+        return {"ns": mean_ns(cycles["a"], lambda c: c.record.verify_ns)}
 
     assert spread(group, mean) == {"ns": (15.0, 40.0)}  # type: ignore[arg-type]
 
@@ -138,6 +191,17 @@ def test_a_serial_machine_adds_up_every_copy_and_every_expert() -> None:
     overlapping.start()
     overlapping.bill_forward(trace)
     assert overlapping.lap() == LAYERS * (150_000 + 6_000 + 3_000), "hits hide the copy"
+
+
+def test_a_tree_and_an_extension_are_paid_once() -> None:
+    """4 layers of (0.4 + 0.8 + 2 x 0.1 ms) / 4 and 3 experts of 3 us; drafting 1.5 + 5 x 2 ms."""
+    one = clock(tree_ms=0.8, extension_ms=1.5, draft_level_ms=2.0, selection_ms=0.0)
+    forward = 1_400_000 + LAYERS * 9_000
+    assert modelled_ns(cycle(1, 2, 3, 0, 0), one, False) == forward + 11_500_000 + 500_000
+    assert modelled_ns(cycle(2, 2, 3, 0, 0), one, False) == forward + 12_000_000, "every cycle"
+    assert modelled_ns(cycle(3, 0, 3, 0, 0), one, False) == forward - 1_000_000 + 12_000_000
+    prompt = modelled_ns(cycle(0, 0, 3, 0, 0), one, False)
+    assert prompt == 400_000 + LAYERS * 9_000, "a prompt is no tree"
 
 
 def test_prefill_pays_neither_selection_nor_commit() -> None:

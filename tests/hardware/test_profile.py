@@ -57,6 +57,9 @@ def test_the_defaults_are_the_design_s_constants() -> None:
         "copies_in_flight": 2,
         "memory_bytes": None,
         "overlap": True,
+        "tree_ms": 0.0,
+        "extension_ms": 0.0,
+        "host_expert_us": 0.0,
         "notes": {},
     }
 

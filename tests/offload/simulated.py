@@ -75,6 +75,9 @@ class Device:
         for step in (start, middle, end):
             self.push(stream, step)
 
+    def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
+        self.push(COMPUTE, lambda: destination.copy_(source))  # type: ignore[arg-type, return-value]
+
     def record(self, stream: int) -> Event:
         event = Event()
         self.push(stream, lambda: setattr(event, "passed_at", self.now))

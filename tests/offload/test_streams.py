@@ -15,12 +15,16 @@ import numpy as np
 import pytest
 import torch
 
+from specfit.core import PROBABILITY_ONE, DraftTree, ForwardTrace, Routes, Selection
+from specfit.hardware.idle import IdleLink
 from specfit.offload import streams
 from specfit.offload.arithmetic import LoopArithmetic
 from specfit.offload.cache import ExpertCache
 from specfit.offload.experts import ExpertEngine
+from specfit.offload.moving import Movement, MovingCache
+from specfit.offload.prefetch import Prefetcher
 from specfit.offload.store import ExpertStore
-from specfit.offload.streams import StreamedCopyEngine
+from specfit.offload.streams import COMPUTE, StreamedCopyEngine
 from specfit.offload.transfer import CopyEngine, CpuCopyEngine
 from tests.offload.simulated import DeferredArithmetic, Device
 
@@ -44,13 +48,18 @@ def store() -> ExpertStore:
 
 
 def engine(
-    store: ExpertStore, slots: int, copies: CopyEngine, device: Device | None = None
+    store: ExpertStore,
+    slots: int,
+    copies: CopyEngine,
+    device: Device | None = None,
+    movement: Movement | None = None,
 ) -> ExpertEngine:
-    cache = ExpertCache(LAYERS, EXPERTS, slots, staging_blocks=copies.in_flight + 1)
+    shape = LAYERS, EXPERTS, slots, copies.in_flight + 1
+    cache = ExpertCache(*shape) if movement is None else MovingCache(*shape, movement)
     loop = LoopArithmetic(torch.nn.functional.silu)
     arithmetic = loop if device is None else DeferredArithmetic(device, loop)
     made = ExpertEngine(store, cache, copies, arithmetic, CPU)
-    for block in (*made._slots, made._staging):
+    for block in (*made._slots, made._staging, made._area):
         block.fill_(float("nan"))
     return made
 
@@ -212,3 +221,75 @@ def test_more_copies_than_allowed_are_caught(store: ExpertStore) -> None:
         list(story(engine(store, EXPERTS, engine_class(device, 2), device)))
         most = max(most, device.most_going)
     assert most > 2
+
+
+# -- copies that nobody has demanded yet -----------------------------------------------------------
+
+
+def foretold(engine: ExpertEngine, rng: np.random.Generator) -> None:
+    """A cycle's prediction: right for some rows of the story, wrong for others."""
+    ahead = engine.cache.prefetcher
+    assert ahead is not None
+    root = np.stack([rng.permutation(EXPERTS)[:TOP_K] for _ in range(LAYERS)])
+    tree = DraftTree.empty().grown(np.array([1]), np.array([-1]), np.array([PROBABILITY_ONE // 2]))
+    nodes = np.stack([rng.permutation(EXPERTS)[:TOP_K] for _ in range(LAYERS)])[None]
+    ahead.expects(tree, Routes(root, nodes))
+    for phase in ("level", "route", "select"):
+        ahead.idles(phase)
+    ahead.expects(tree, Routes(root, nodes), Selection((0,)))
+
+
+def prefetching_story(made: ExpertEngine) -> Iterator[torch.Tensor]:
+    """`story` with a prediction before every forward on the clock."""
+    begin, rng = made.begin_forward, np.random.default_rng(9)
+
+    def begin_forward(on_clock: bool, whole: bool = False) -> None:
+        if on_clock:
+            foretold(made, rng)
+        begin(on_clock, whole)
+
+    made.begin_forward = begin_forward  # type: ignore[method-assign]
+    return story(made)
+
+
+@pytest.mark.parametrize("bypass", [False, True])
+@pytest.mark.parametrize("slots", [0, 2, 6, EXPERTS])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_prefetched_blocks_are_never_read_early(
+    store: ExpertStore, reference: list[torch.Tensor], seed: int, slots: int, bypass: bool
+) -> None:
+    """Under every order the device may choose, results are those without prefetching."""
+    link = IdleLink(10, 1, 1, 30, 5, 20, 25.0, 0.0, 0.0)
+    used = 0
+    for favour in FAVOURS:
+        device = Device(seed, favour)
+        ahead = Prefetcher("layer", 4, LAYERS, EXPERTS, link)
+        copies = StreamedCopyEngine(device, 2)
+        made = engine(store, slots, copies, device, Movement(bypass=bypass, prefetcher=ahead))
+        traces = []
+        end = made.end_forward
+
+        def end_forward(rows: int, is_prefill: bool) -> ForwardTrace:
+            traces.append(end(rows, is_prefill))  # noqa: B023
+            return traces[-1]  # noqa: B023
+
+        made.end_forward = end_forward  # type: ignore[method-assign]
+        results = list(prefetching_story(made))
+        assert all(map(torch.equal, results, reference))
+        used += sum(trace.used for trace in traces)
+    assert used > 0 or slots == EXPERTS, "some predictions come true, or nothing is shown"
+
+
+def test_a_block_that_work_may_still_read_is_overwritten_after_it() -> None:
+    """The device would rather copy; what was handed to the compute lane before runs first."""
+    for seed in range(20):
+        device, block, read = Device(seed, 0.02), torch.ones(4), []
+        copies = StreamedCopyEngine(device, 2)
+        device.push(COMPUTE, lambda: read.append(block.clone()))  # noqa: B023
+        mark = copies.bring(torch.full((4,), 2.0), block)
+        copies.wait_brought(mark)
+        device.push(COMPUTE, lambda: read.append(block.clone()))  # noqa: B023
+        device.synchronise()
+        copies.drain()
+        assert [r.tolist() for r in read] == [[1.0] * 4, [2.0] * 4]
+        assert copies.link.moved_bytes == 16 and copies.wait_ns >= 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specfit.core import SpecfitError
-from specfit.offload.traces import belady_hits, check, events, policy_hits, union_growth
+from specfit.offload.traces import belady_hits, check, events, lru_hits, policy_hits, union_growth
 
 
 def trace(*rows: tuple[int, ...]) -> np.ndarray:
@@ -52,6 +52,19 @@ def test_token_by_token_the_policy_is_lru(slots: int) -> None:
         order = [e for e in order if e not in row] + sorted(row)
         order = order[-slots:]
     assert policy_hits([one], 1, 8, slots).hits == hits
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 5, 8])
+def test_plain_lru_one_access_after_the_other(slots: int) -> None:
+    traces = [random_trace(seed, 60, 2, 8, 3) for seed in (4, 5)]
+    hits = 0
+    for layer in range(2):
+        order: list[int] = []  # least recent first
+        for expert in np.concatenate(traces)[:, layer].ravel().tolist():
+            hits += expert in order
+            order = ([e for e in order if e != expert] + [expert])[-slots:]
+    found = lru_hits(traces, 8, slots)
+    assert (found.hits, found.demand) == (hits, 2 * 60 * 2 * 3)
 
 
 def best_by_search(rows: list[set[int]], slots: int) -> int:

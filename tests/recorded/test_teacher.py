@@ -79,10 +79,11 @@ def differences(one: RecordedRequest, trees, atlases) -> Difference:  # type: ig
     return Difference(tokens, parents, routes, units)
 
 
-@pytest.mark.parametrize("rows", [teacher.ROWS, 40])
+@pytest.mark.parametrize("rows", [teacher.ROWS, 40, 1])
 def test_equal_to_position_by_position(pair: Pair, walked, rows, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """Groups of positions, of whatever size, change nothing."""
+    """Groups of rows and of nodes, of whatever size, change nothing."""
     monkeypatch.setattr(teacher, "ROWS", rows)
+    monkeypatch.setattr(teacher, "NODES", rows)
     passes, drafted, atlases = taught(pair, 8, walked)
     for one, done, (trees, _), routes in zip(walked, passes, drafted, atlases, strict=True):
         found = differences(one, trees, routes)
@@ -119,4 +120,4 @@ def test_features_are_of_each_expanded_node(pair: Pair, walked) -> None:  # type
     trees, features = drafted[0]
     for tree, rows in zip(trees, features, strict=True):
         assert rows.shape == (len(np.unique(tree.parents)), pair.head.config.hidden_size)
-        assert rows.dtype == np.float16
+        assert rows.dtype == pair.loaded.store.dtype, "rounded only where they are kept"

@@ -65,11 +65,12 @@ def cycle(request_id: str, number: int, committed: int = 1, **changes: Any) -> C
 
 def part(request_id: str, committed: Sequence[int] = (1, 2, 3), **changes: Any) -> Part:
     """A request whose cycle i commits committed[i]; cycle 0 is prefill. `changes` go to the later
-    cycles; `status`, `flags`, `machine`, `output_ids` to the request."""
+    cycles; `status`, `flags`, `machine`, `output_ids`, `scores` to the request."""
     status = changes.pop("status", "ok")
     flags = changes.pop("flags", RequestFlags(fits=True, routing="router", drafter_forced=False))
     machine = changes.pop("machine", MachineState())
     output = changes.pop("output_ids", list(range(sum(committed))))
+    scores = {"score": 1.0} | changes.pop("scores", {})
     if status != "ok":
         nulls = RequestRecord(request_id, 10, 0, None, None, None, None, None, None, status)
         return Part(nulls, [], [], {"ids": np.arange(3)}, flags, machine)
@@ -84,7 +85,7 @@ def part(request_id: str, committed: Sequence[int] = (1, 2, 3), **changes: Any) 
         cut_tokens=0,
         output_ids=output,
         output_text="words",
-        score=1.0,
+        **scores,
         prefill_ns=rows[0].cycle_ns,
         decode_ns=sum(row.cycle_ns for row in rows[1:]),
         cycles=len(rows),

@@ -49,8 +49,8 @@ CONFIG: dict[str, Any] = {
         "force": False,
     },
     "selector": {"name": "specfit", "k": 7, "adaptive_depth": True},
-    "routes": {"name": "atlas", "accuracy": 1.0},
-    "dataset": {"name": "embedded_gsm8k", "path": None},
+    "routes": {"name": "atlas", "accuracy": 1.0, "path": ""},
+    "dataset": {"name": "embedded_gsm8k", "path": None, "rows": []},
     "gpu": {
         "name": "paper_main",
         "clock": "auto",
@@ -98,6 +98,8 @@ INERT = {
     "drafter.repository": "owner/name",
     "drafter.revision": "abc",
     "dataset.path": "my.jsonl",
+    "dataset.rows": [3, 1],
+    "routes.path": "/elsewhere",
     "calibration.path": "c.json",
     "calibration.dataset_path": "train.jsonl",
     "logger.name": "wandb",
@@ -171,6 +173,16 @@ def test_the_id_is_twelve_hex_digits_and_does_not_drift() -> None:
     """A golden id: if it changes, every stored run would be run again."""
     assert id_of(CONFIG) == "635bb81afe36"
     assert id_of(dict(reversed(CONFIG.items()))) == "635bb81afe36"
+
+
+@pytest.mark.parametrize("dotted", identity.NEUTRAL)
+def test_no_key_that_came_later_moves_the_golden_id(dotted: str) -> None:
+    group, _, key = dotted.rpartition(".")
+    neutral = identity.NEUTRAL[dotted]
+    added = {key: neutral} if not group else {group: {**CONFIG.get(group, {}), key: neutral}}
+    assert id_of(CONFIG | added) == "635bb81afe36"
+    other = {key: "x"} if not group else {group: {**CONFIG.get(group, {}), key: "x"}}
+    assert id_of(CONFIG | other) != "635bb81afe36"
 
 
 def test_calibration_identity_drops_the_same_keys_and_names_a_difference() -> None:

@@ -22,6 +22,7 @@ from specfit.results.recording import (
     find_recording,
     merged,
     plain_bytes_per_1000_tokens,
+    read_once,
     read_recording,
     write_recording,
 )
@@ -232,3 +233,47 @@ def test_size_of_a_thousand_tokens(tmp_path: Path) -> None:
     size = sum((tmp_path / "x" / name).stat().st_size for name in files)
     assert bytes_per_1000_tokens(tmp_path / "x") == 1000 * size / (4 + 7)
     assert plain_bytes_per_1000_tokens(48, 8, 18) == 1000 * (19 * 48 * 8 + 180)
+
+
+# -- read once -------------------------------------------------------------------------------------
+
+
+def test_one_process_reads_a_recording_once_and_again_when_it_is_replaced(tmp_path: Path) -> None:
+    write_recording(tmp_path / "x", recording(0, 3))
+    first = read_once(tmp_path / "x")
+    assert read_once(tmp_path / "x") is first
+    write_recording(tmp_path / "x", recording(0, 2))
+    assert [one.row for one in read_once(tmp_path / "x").requests] == [0, 2, 9]
+    with pytest.raises(SpecfitError, match="holds no recording"):
+        read_once(tmp_path / "nowhere")
+
+
+def test_what_the_target_says_after_each_node() -> None:
+    """Row by row as one position at a time gives it; nothing after a rejected node or the end."""
+    for row in range(6):
+        one = request(row, 7)
+        pools, output = one.pools, one.output_ids
+        assert pools is not None and output is not None
+        for position in range(len(pools)):
+            tree, told = pools.tree(position), one.next_tokens[pools.rows(position)].tolist()
+            assert len(told) == 1 + len(tree) and told[0] == output[position + 1]
+            marks = pools.accepted[pools.nodes(position)]
+            for node, marked in enumerate(marks.tolist()):
+                after = position + 1 + int(tree.depths[node])
+                said = int(output[after]) if marked and after < len(output) else -1
+                assert told[1 + node] == said
+
+
+def test_a_pool_grows_level_by_level() -> None:
+    """Pools of uneven depth beside each other."""
+    rng = np.random.default_rng(5)
+    trees = [random_tree(rng, sizes) for sizes in ([2], [1, 3, 2], [2, 2], [3, 1, 1, 4])]
+    routes = [Routes(np.zeros((1, 1), int), np.zeros((len(t), 1, 1), int)) for t in trees]
+    pools = pools_of(trees, routes, [0] * 5)
+    for position, tree in enumerate(trees):
+        grown = pools.grown(position)
+        assert [part.levels for part in grown] == list(range(1, tree.levels + 1))
+        for part in grown:
+            whole = tree.upto(part.levels)
+            for name in ("tokens", "parents", "depths", "path_probs"):
+                assert np.array_equal(getattr(part, name), getattr(whole, name))

@@ -167,3 +167,38 @@ def test_part_names_are_safe_for_any_request_id(name: str, tmp_path: Path) -> No
     assert safe.isascii() and len(safe) < 64 and "/" not in safe and safe.startswith("000003-")
     (tmp_path / safe).mkdir()
     assert part_name(3, name) == safe != part_name(3, name + "x")
+
+
+def test_what_waits_in_memory_gives_the_same_files(tmp_path: Path) -> None:
+    """A patient store writes no part before its time; an impatient one went before it."""
+    worker.main(tmp_path / "whole")
+    patient = RunStore(tmp_path / "patient", RUN_ID, patience_s=3600.0)
+    with RunStore(tmp_path / "patient", RUN_ID).locked() as first:
+        first.begin(manifest(worker.IDS, RUN_ID), "seed: 0\n")
+        first.add(worker.part_of(worker.IDS[0]))
+    with patient.locked():
+        patient.begin(manifest(worker.IDS, RUN_ID), "seed: 0\n")
+        for name in worker.IDS[1:]:
+            patient.add(worker.part_of(name))
+        assert patient.finished_requests() == worker.IDS[:1], "on disk"
+        patient.finish()
+    assert bytes_of(patient.folder) == bytes_of(tmp_path / "whole" / RUN_ID)
+    assert len(list((patient.folder / "parts").iterdir())) == 1
+
+
+def test_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are written in order, all that waited, once the time has passed."""
+    now = [0.0]
+    monkeypatch.setattr("specfit.results.store.time.monotonic", lambda: now[0])
+    store = RunStore(tmp_path, RUN_ID, patience_s=10.0)
+    with store.locked():
+        store.begin(manifest(worker.IDS, RUN_ID), "")
+        for at, name in enumerate(worker.IDS[:4]):
+            now[0] = 4.0 * at
+            store.add(worker.part_of(name))
+        assert store.finished_requests() == worker.IDS[:4]
+        now[0] += 9.0
+        store.add(worker.part_of(worker.IDS[4]))
+        assert store.finished_requests() == worker.IDS[:4]
+        store.finish()
+    assert load_run(store.folder).ok_ids == worker.IDS

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from specfit.results.compare import HEADER, compare_table
 from specfit.results.schema import MachineState, RequestFlags
 from specfit.results.table import Line, closing_table, number, render
 from tests.results.hand_made import part, rows_of
@@ -43,6 +42,26 @@ def test_an_ar_run_adds_the_speedup_and_the_id_check() -> None:
     assert said["ids equal to ar"] == "no: first at request a, token 3"
 
 
+ROUGE = {"score": 0.25, "rouge1": 0.5, "rouge2": 0.125, "rougel": 0.25, "rougelsum": 0.375}
+
+
+def test_every_measure_is_shown_and_compared_with_ar() -> None:
+    run = rows_of([part("a", scores=ROUGE), part("b", scores=ROUGE | {"score": 0.75})])
+    said = shown(closing_table(run, run))
+    assert said["mean score"] == (
+        "0.500 (rouge1 0.500, rouge2 0.125, rougel 0.250, rougelsum 0.375)"
+    )
+    assert said["scores equal to ar"] == "yes, 2 requests"
+    other = rows_of([part("a", scores=ROUGE), part("b", scores=ROUGE)])
+    assert shown(closing_table(run, other))["scores equal to ar"] == "no: first at request b"
+    assert shown(closing_table(OURS))["mean score"] == "1.00"
+
+
+def test_without_a_scorer_nothing_is_said_of_scores() -> None:
+    run = rows_of([part("a", scores={"score": None})])
+    assert not {"mean score", "scores equal to ar"} & set(shown(closing_table(run, run)))
+
+
 def test_failed_requests_are_counted() -> None:
     run = rows_of([part("a"), part("b", status="too long")])
     assert shown(closing_table(run))["requests"] == "1 (1 failed)"
@@ -68,6 +87,15 @@ def test_marks_say_what_a_reader_must_know() -> None:
     assert "mark" not in shown(closing_table(OURS))
 
 
+def test_routes_from_a_recording_are_counted() -> None:
+    asked = [RequestFlags(route_fallbacks=n) for n in (0, 1)]
+    run = rows_of([part(name, flags=f) for name, f in zip("ab", asked, strict=True)])
+    cycles = int((run.cycles["cycle"] > 0).sum())
+    (line,) = [one for one in closing_table(run) if one.label == "recorded routes"]
+    assert line.shown == f"{cycles - 1} of {cycles} cycles (1 asked the target)"
+    assert "recorded routes" not in shown(closing_table(OURS))
+
+
 def test_numbers_have_three_digits_and_counts_all_of_them() -> None:
     values = (None, 0.0, 1.0, 0.01234, 99.99, 999.7, 12345.6, 12345, "x")
     shown_as = ["-", "0.00", "1.00", "0.0123", "100", "1000", "12346", "12345", "x"]
@@ -77,22 +105,3 @@ def test_numbers_have_three_digits_and_counts_all_of_them() -> None:
 def test_render_lines_up_labels() -> None:
     text = render([Line("a", 1), Line("long label", 2.0, "ms", "modelled")], "title")
     assert text == "title\na           1\nlong label  2.00 ms (modelled)"
-
-
-def test_compare_table_is_markdown_with_its_caption() -> None:
-    lines = compare_table([AR, OURS], AR).splitlines()
-    assert lines[0] == "| " + " | ".join(HEADER) + " |"
-    assert all(line.count("|") == len(HEADER) + 1 for line in lines[:4])
-    assert lines[2].startswith("| ar | 0 | embedded_gsm8k | 250 | 1.00 [1.00, 1.00] |")
-    assert lines[3].startswith("| specfit | 12 | embedded_gsm8k | 833 | 3.33 [2.00, 4.00] |")
-    assert lines[3].endswith("| 60.0 % | no |")
-    for piece in ("n = 2 requests", "clock: modelled (times are modelled)", "device: a processor"):
-        assert piece in lines[-1]
-
-
-def test_a_run_that_cannot_be_compared_gets_a_dash() -> None:
-    other = rows_of([part("a"), part("b")], requests_digest="r2")
-    wall = rows_of([part("a"), part("b")], clock="wall")
-    for run in (other, wall):
-        row = compare_table([run], AR).splitlines()[2]
-        assert row.split("|")[5].strip() == "-" and row.endswith("| - |")

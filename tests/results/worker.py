@@ -11,11 +11,16 @@ import time
 from pathlib import Path
 
 from specfit.results import parts
+from specfit.results.parts import Part
 from specfit.results.store import RunStore
 from tests.results.hand_made import manifest, part
 
 RUN_ID = "a" * 12
 IDS = ["q0", "q/1", "q 2", "..", "q4"]
+
+
+def part_of(name: str) -> Part:
+    return part(name, (1, 2 + IDS.index(name), 1))
 
 
 def main(runs: Path, die_in: str | None = None) -> list[str]:
@@ -28,7 +33,7 @@ def main(runs: Path, die_in: str | None = None) -> list[str]:
             if name == die_in:
                 parts.np.savez = lambda *a, **k: os._exit(9)
             time.sleep(0.02)
-            store.add(part(name, (1, 2 + IDS.index(name), 1)))
+            store.add(part_of(name))
             did.append(name)
         store.finish()
     return did

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
+from numba.core.runtime import _nrt_python, rtsys
 
 from specfit.core import PROBABILITY_ONE, DraftTree, Routes
-from specfit.selection.bitmaps import bitmaps
+from specfit.selection import bitmaps as bits
+from specfit.selection import search
+from specfit.selection.bitmaps import AtlasBits, bitmaps
 from specfit.selection.cost import CostModel
 from specfit.selection.search import SubtreeSearch
 from tests.selection.adversarial import FAMILIES
@@ -144,3 +149,54 @@ def test_no_array_is_allocated_after_the_first_call() -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 4096, "bytes"
+
+
+@njit
+def _nothing(*arguments: Any) -> int:
+    return len(arguments)
+
+
+@njit
+def _array(*arguments: Any) -> Any:
+    return np.zeros(len(arguments))
+
+
+def _taken(kernel: Any, arguments: tuple[Any, ...]) -> int:
+    """Blocks that numba's runtime gave out in one call; a header per array argument among them."""
+    kernel(*arguments)
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats().alloc
+        kernel(*arguments)
+        return int(rtsys.get_allocation_stats().alloc - before)
+    finally:
+        _nrt_python.memsys_disable_stats()
+
+
+KERNELS = ((search, "_search"), (search, "search_covered"), (bits, "_load"))
+
+
+@pytest.mark.parametrize(("module", "name"), KERNELS)
+def test_compiled_code_allocates_nothing(
+    module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the counters of numba's own runtime: a kernel takes what a function without a body takes
+    for the same arguments, and one that makes an array takes more."""
+    seen: list[tuple[Any, ...]] = []
+    kernel = getattr(module, name)
+
+    def watched(*arguments: Any) -> Any:
+        seen.append(arguments)
+        return kernel(*arguments)
+
+    monkeypatch.setattr(module, name, watched)
+    pool = random_pool(np.random.default_rng(6), most=18)
+    cost = CostModel(np.full(K + 1, 40.0), 1.0)
+    for budget in (None, 0):
+        rows = AtlasBits(pool.experts).load(pool.routes)
+        for price in (None, 1e-3):
+            SubtreeSearch(cost, K, budget=budget).best(pool.tree, rows, price)
+    assert seen
+    for arguments in seen:
+        assert _taken(kernel, arguments) == _taken(_nothing, arguments)
+        assert _taken(_array, arguments) == _taken(_nothing, arguments) + 1

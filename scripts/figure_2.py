@@ -1,0 +1,24 @@
+"""Figure 2 (sec. 4.2): the systems in CNN/DailyMail's place, the rows of table 2.
+
+python scripts/figure_2.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from drawing import Drawing
+from drawing.systems import systems_figure
+
+from specfit.results.artefact import main
+from specfit.results.desk import Desk
+
+
+def make(desk: Desk) -> Drawing:
+    return systems_figure(
+        desk, "figure_2", "table_2", "Figure 2: CNN/DailyMail's place, main profile"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

@@ -1,0 +1,70 @@
+"""results/report.html: every table and figure on one page, with its runs and the paper's values.
+
+    python scripts/report.py [--results results] [--size preview] [--as-drawn] [overrides]
+
+Draws every artefact first, as scripts/artefacts.py does; --as-drawn takes them as that left them.
+The page is one file and needs no network. Where an artefact is missing, the page says which command
+makes its rows, and the exit code is 2.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import artefacts
+from reporting.gathering import explanations, sources_of
+from reporting.page import page
+
+from specfit.core import SpecfitError
+from specfit.results import atomic
+from specfit.results.artefact import desk_of, options_of, variant_words
+
+REPORT = "report.html"
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = options_of(__doc__)
+    parser.add_argument("--as-drawn", action="store_true", help="draw nothing again")
+    options = parser.parse_args(argv)
+    desk, out = desk_of(options)
+    if not options.as_drawn:
+        artefacts.draw(desk, out, artefacts.scripts_of(), variant_words(options))
+    index = listed(out)
+    why, unexplained = explanations(desk)
+    try:
+        sources = sources_of(desk, index.values())
+    except SpecfitError as error:  # drawn earlier, from rows that are gone
+        print(f"specfit: {error}", file=sys.stderr)
+        return 2
+    atomic.write_text(out / REPORT, page(index, out, sources, why, unexplained))
+    print(f"wrote {out / REPORT}")
+    lacking = [name for name, entry in index.items() if "missing" in entry]
+    if lacking:
+        print(f"specfit: the report lacks {', '.join(lacking)}", file=sys.stderr)
+    return 2 if lacking or unexplained else 0
+
+
+def listed(out: Path) -> dict[str, Mapping[str, Any]]:
+    """The index, each script in it: one whose files are not there is missing like any other."""
+    path = out / artefacts.INDEX
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found: dict[str, Mapping[str, Any]] = {}
+    for script in artefacts.scripts_of():
+        entry = known.get(script.stem, {})
+        paths = [out / entry.get("folder", "") / file for file in entry.get("files", ())]
+        if "missing" not in entry and not (paths and all(path.is_file() for path in paths)):
+            found[script.stem] = {
+                "about": "",
+                "missing": "it was not drawn; first: make figures",
+            }
+        else:
+            found[script.stem] = entry
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Runs what the suites of experiments/ need and is missing; says which run is which cell.
+
+    python scripts/reproduce.py [--suite table_2 ..] [--size full|preview|smoke] [overrides]
+
+One process, so that runs share the loaded model and calibrations, unless a --launcher is named. A
+finished run is found by its id, an interrupted one goes on after its last request, one that fails
+stops no other. Writes results/suites/<artefact>.json, which is what figures and tables are drawn
+from; for another size or other overrides into a folder of its own there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from specfit.commands import INTERRUPTED, complain
+from specfit.core import SpecfitError
+from specfit.results.suite import Cell
+from specfit.suites.asking import parser_of, plans_of
+from specfit.suites.planning import Planned
+
+
+def main() -> int:
+    """Exit code: 0; 2 where a cell failed or nothing could be planned."""
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--launcher",
+        nargs="+",
+        metavar=("NAME", "hydra.launcher.KEY=VALUE"),
+        help="of specfit/conf/hydra/launcher: runs become its jobs, several at once",
+    )
+    options = parser.parse_args()
+    from specfit.console import say
+    from specfit.suites.running import run_all, todo
+
+    try:
+        plans = plans_of(options)
+        left = todo(plans, options.results)
+        cells = sum(len(plan.planned) for plan in plans)
+        say(f"{cells} cells of {len(plans)} suites; {len(left)} to run, the rest is there")
+        failed = []
+        if options.launcher:
+            failed = launched(left, options)
+            left = [one for one in left if one.cell.kind != "run"]
+        failed += run_all(left, options.results, say)
+    except SpecfitError as error:
+        complain(error)
+        return 2
+    except KeyboardInterrupt:
+        complain(SpecfitError("interrupted; the same command goes on after the last request"))
+        return INTERRUPTED
+    refused = [one for plan in plans for one in plan.refused]
+    for plan in plans:
+        if plan.refused:
+            continue  # without ids there is nothing to say
+        lacking = len(plan.suite.missing(options.results))
+        state = f"{lacking} of {len(plan.planned)} missing" if lacking else "complete"
+        say(f"{plan.suite.write(options.results)}: {state}")
+    for cell in failed:
+        complain(SpecfitError(f"failed: {cell.kind} {cell.id} ({cell.label}): {cell.overrides}"))
+    for one in refused:
+        complain(SpecfitError(f"refused: {one.cell.label}: {one.refusal}"))
+    return 2 if failed or refused else 0
+
+
+def launched(left: list[Planned], options: argparse.Namespace) -> list[Cell]:
+    """Runs as jobs; returns those that have not finished then."""
+    from specfit.suites.launching import launch
+
+    runs = [one for one in left if one.cell.kind == "run"]
+    name, *values = options.launcher
+    if runs:
+        launch(runs, options.results, name, values)
+    return [one.cell for one in runs if not one.cell.is_there(options.results)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

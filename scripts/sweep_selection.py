@@ -1,0 +1,167 @@
+"""Beta, K and pool width swept over a recording: results/bench/sweep_<run id>.json.
+
+    python -m specfit.replay recording=<id> selector=specfit cache_slots=48
+    python scripts/sweep_selection.py results/replays/<run id>
+    python scripts/figure_sweep.py                            # of `make reproduce SUITE=sweep`
+
+Every point is the decoder over the recording, cache and timeline included, not an estimate from
+single cycles. Beta is multiplied in selection only. At each K the cost model is fitted again, on
+probes of up to K nodes. A width N keeps the best N nodes of each recorded pool, and the levels that
+would have been drafted for nothing are billed. EAGLE-3 + cache stands beside at every K and width.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from checking.stored import stored_config
+
+from specfit.assembly import build_decoder, build_selector
+from specfit.calibrate import find_or_make
+from specfit.config import RunConfig, SelectorConfig
+from specfit.core import SpecfitError
+from specfit.cycle import Cycle
+from specfit.recorded.facts import RecordedFacts, recorded_machine, resolve_replay
+from specfit.recorded.narrow import NarrowDrafter, narrowed, unseen_levels
+from specfit.results.atomic import write_json
+from specfit.results.recording import Recording, find_recording, read_recording
+from specfit.results.rows import RunRows, load_run
+from specfit.selection.cost import CostModel
+
+PAPER_K, PAPER_WIDTH = 7, 18
+BETAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
+WIDTHS = (2, 4, 6, 8, 10, 12, 14, 16, 18)
+COUNTED = ("committed_tokens", "verified_nodes", "transferred_experts", "drafted_levels")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting; what an axis does not vary is the paper's."""
+
+    axis: str  # beta, k, width
+    value: float
+    system: str
+    beta: float = 1.0
+    k: int = PAPER_K
+    width: int = PAPER_WIDTH
+
+    @property
+    def is_shipped(self) -> bool:
+        rest = (self.system, self.beta, self.k, self.width)
+        return rest == ("specfit", 1.0, PAPER_K, PAPER_WIDTH)
+
+
+def points() -> Iterator[Point]:
+    for beta in BETAS:
+        yield Point("beta", beta, "specfit", beta=beta)
+    for system in ("specfit", "eagle3_cache"):
+        for k in SIZES:
+            yield Point("k", k, system, k=k)
+        for width in WIDTHS:
+            yield Point("width", width, system, width=width)
+
+
+class Sweep:
+    """Settings of one workload, decoded over its recording."""
+
+    def __init__(self, config: RunConfig, recording: Recording, results: Path) -> None:
+        self._config, self._recording, self._results = config, recording, results
+
+    def counted(self, point: Point) -> dict[str, list[int]]:
+        """Per request: what the decode cycles add up to."""
+        facts = self._facts(point)
+        machine = recorded_machine(facts, facts.slots, True)
+        selector = build_selector(facts, self._cost(facts, point.beta))
+        decoder = build_decoder(facts, machine, selector, machine.clock())
+        full = facts.config.drafter.max_depth
+        decoder.drafter = NarrowDrafter(machine.playback, full)
+        sums: dict[str, list[int]] = {name: [] for name in (*COUNTED, "cycles", "decode_ns")}
+        for index in range(len(facts.workload.ids)):
+            cycles = list(decoder.decode(facts.workload.request(index)))[1:]
+            for name in COUNTED:
+                sums[name].append(sum(getattr(cycle.record, name) for cycle in cycles))
+            sums["cycles"].append(len(cycles))
+            unseen = _unseen(cycles, full, selector.adaptive_depth)
+            level_ns = round(facts.profile.draft_level_ms * 1e6)
+            spent = sum(cycle.record.cycle_ns for cycle in cycles)
+            sums["decode_ns"].append(spent + unseen * level_ns)
+        return sums
+
+    def _facts(self, point: Point) -> RecordedFacts:
+        adaptive = point.system == "specfit"
+        chosen = SelectorConfig(point.system, point.k, adaptive)
+        facts = resolve_replay(replace(self._config, selector=chosen), self._recording)
+        assert isinstance(facts, RecordedFacts)
+        if point.width == PAPER_WIDTH:
+            return facts
+        requests = [narrowed(one, point.width) for one in self._recording.requests]
+        return replace(facts, recording=replace(self._recording, requests=requests))
+
+    def _cost(self, facts: RecordedFacts, beta: float) -> CostModel | None:
+        """The fit of whole pools, at this K; kept with those of other replays."""
+        if not facts.kind.needs_cost:
+            return None
+        whole = replace(facts, recording=self._recording)
+        cost = find_or_make(whole, recorded_machine, self._results / "replays").cost
+        return CostModel(cost.intercepts_ns, beta * cost.expert_ns)
+
+
+def _unseen(cycles: list[Cycle], full: int, adaptive: bool) -> int:
+    return sum(unseen_levels(cycle.drafted, full, adaptive) for cycle in cycles)
+
+
+def check_shipped(sums: dict[str, list[int]], rows: RunRows) -> None:
+    """The paper's setting is the replay that the sweep starts from, to the nanosecond."""
+    times = rows.requests["decode_ns"].tolist()
+    if sums["decode_ns"] != times:
+        raise SpecfitError(
+            "the sweep's own K = 7, beta x 1 and 18 nodes are not the replay's rows; the replay "
+            "was made with other settings (give one of selector=specfit with its defaults)"
+        )
+
+
+def sweep(folder: Path) -> dict[str, Any]:
+    results, rows = folder.parent.parent, load_run(folder)
+    if rows.info.recording is None or rows.info.selector != "specfit":
+        raise SpecfitError(f"{folder} is no replay of selector=specfit")
+    recording = read_recording(find_recording(rows.info.recording, results))
+    swept = Sweep(stored_config(folder, recording, results), recording, results)
+    found = []
+    for point in points():
+        sums = swept.counted(point)
+        if point.is_shipped:
+            check_shipped(sums, rows)
+        found.append(asdict(point) | {"requests": sums})
+        speed = 1e9 * sum(sums["committed_tokens"]) / sum(sums["decode_ns"])
+        print(f"{point.axis} {point.value:g}, {point.system}: {speed:.2f} tokens/s (modelled)")
+    return {"info": asdict(rows.info), "points": found}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("replay", type=Path)
+    parser.add_argument("--out", type=Path, help="default: bench/sweep_<run id>.json of results")
+    options = parser.parse_args()
+    try:
+        document = sweep(options.replay)
+    except SpecfitError as error:
+        print(f"specfit: {error}", file=sys.stderr)
+        return 2
+    name = f"sweep_{document['info']['run_id']}.json"
+    out = options.out or options.replay.parent.parent / "bench" / name
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_json(out, document)
+    print(f"rows: {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

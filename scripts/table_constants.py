@@ -1,0 +1,25 @@
+"""Headline ratios at half and double each assumed constant of the profile, from replays.
+
+python scripts/table_constants.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.results.analysis.constants import constants_sheet
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+from specfit.results.stamp import INTERVALS, words_of
+
+
+def make(desk: Desk) -> Table:
+    members = desk.members("constants", kind="replay")
+    rows = [m.rows for m in members]
+    sheets = {"": constants_sheet(members, words_of(rows))}
+    stamp = desk.stamp(rows, "constants", extra=[INTERVALS])
+    return Table("table_constants", "What the assumed constants decide", sheets, stamp)
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

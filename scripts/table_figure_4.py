@@ -1,0 +1,29 @@
+"""The numbers of figure 4 (sec. 4.4): SpecFit over EAGLE-3 at each slot count, paper beside ours.
+
+python scripts/table_figure_4.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.results.analysis.slots import points, slots_paper_sheet, slots_sheet
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+from specfit.results.paper import claims_of
+from specfit.results.stamp import INTERVALS, words_of
+
+
+def make(desk: Desk) -> Table:
+    members = desk.members("figure_4")
+    rows = [m.rows for m in members]
+    sheets = {
+        "": slots_sheet(points(members), words_of(rows)),
+        "paper": slots_paper_sheet(claims_of("figure_4"), members),
+    }
+    stamp = desk.stamp(rows, "figure_4", extra=[INTERVALS])
+    return Table("table_figure_4", "Figure 4: gain against slots", sheets, stamp)
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

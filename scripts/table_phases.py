@@ -1,0 +1,27 @@
+"""Where a decode cycle's time goes, per system: the rows of tables 2 and 3.
+
+python scripts/table_phases.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.results.analysis.phases import phases_sheet, splits
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+from specfit.results.stamp import words_of
+
+SUITES = ("table_2", "table_3")
+
+
+def make(desk: Desk) -> Table:
+    members = desk.members(*SUITES)
+    rows = [m.rows for m in members]
+    sheets = {"": phases_sheet(splits(members), words_of(rows))}
+    title = "Where a decode cycle's time goes"
+    return Table("table_phases", title, sheets, desk.stamp(rows, *SUITES))
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

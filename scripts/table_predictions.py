@@ -1,0 +1,27 @@
+"""What selections predicted against what came, and whether the drafter's probabilities hold.
+
+python scripts/table_predictions.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.results.analysis.predictions import drafter_sheet, promised, promises_sheet
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+from specfit.results.stamp import INTERVALS, words_of
+
+
+def make(desk: Desk) -> Table:
+    promises, drafters, rows = promised(desk)
+    sheets = {
+        "": promises_sheet(promises, words_of(rows)),
+        "drafter": drafter_sheet(drafters),
+    }
+    stamp = desk.stamp(rows, "predictions", extra=[INTERVALS])
+    return Table("table_predictions", "Predicted against realised", sheets, stamp)
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

@@ -1,0 +1,37 @@
+"""Every selection rule at every slot count on both workloads, and accepted tokens per expert moved.
+
+python scripts/table_rivals.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.results.analysis.rivals import Field, anatomy_sheet, main_sheet, over_sheet
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+from specfit.results.members import pick
+from specfit.results.stamp import INTERVALS, words_of
+
+SUITE = "rivals"
+BASELINE = ("eagle3_cache", 7, "")
+OURS = ("specfit", 7, "")
+
+
+def make(desk: Desk) -> Table:
+    members = desk.members(SUITE, kind="replay")
+    workloads = dict.fromkeys(m.workload for m in members)
+    fields = [Field(pick(members, workload=workload)) for workload in workloads]
+    rows = [m.rows for m in members]
+    timed, most = words_of(rows), max(m.slots for m in members)
+    sheets = {
+        "": main_sheet(fields, BASELINE, timed),
+        "over": over_sheet(fields, OURS),
+        "cycle": anatomy_sheet(fields, most, timed),
+    }
+    stamp = desk.stamp(rows, SUITE, extra=[INTERVALS])
+    return Table("table_rivals", "Selection rules side by side", sheets, stamp)
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

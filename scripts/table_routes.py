@@ -1,0 +1,42 @@
+"""Route sources: what of the exact routes' gain each keeps, its time, and how right it is.
+
+python scripts/table_routes.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.results.analysis.routes import (
+    clock_sheet,
+    costs_sheet,
+    kept_sheet,
+    recall_sheets,
+    settings,
+    union_sheet,
+)
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+from specfit.results.stamp import INTERVALS, words_of
+
+SUITE = "routes"
+
+
+def make(desk: Desk) -> Table:
+    members, suite = desk.members(SUITE, kind="replay"), desk.suites(SUITE)[0]
+    documents = [suite.document(c.label) for c in suite.suite.cells if c.kind == "bench"]
+    found, rows = settings(members), [m.rows for m in members]
+    timed = words_of(rows)
+    sheets = {
+        "": kept_sheet(found, timed),
+        "costs": costs_sheet(found),
+        "clock": clock_sheet(found, timed),
+        **recall_sheets(documents),
+        "union": union_sheet(documents),
+    }
+    stamp = desk.stamp(rows, SUITE, extra=[INTERVALS])
+    return Table("table_routes", "Routes on the clock", sheets, stamp)
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

@@ -1,0 +1,47 @@
+"""The set-up: models, drafter, profiles and how their numbers are known, limits, fits, versions.
+
+python scripts/table_setup.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from specfit.results.analysis.setup import (
+    fits_sheet,
+    profile_sheet,
+    setup_sheet,
+    versions_sheet,
+    workload_sheet,
+)
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+
+SUITES = ("table_2", "table_3", "table_4", "figure_4")
+PROFILES = Path(__file__).resolve().parents[1] / "specfit" / "conf" / "gpu"
+
+
+def read(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def make(desk: Desk) -> Table:
+    members = desk.members(*SUITES)
+    configs = {m.rows.info.run_id: read(m.folder / "run.yaml") for m in members}
+    place = desk.place(*SUITES)
+    sheets = {
+        "": setup_sheet(members, configs, place),
+        "profiles": profile_sheet(configs, {p.stem: read(p) for p in PROFILES.glob("*.yaml")}),
+        "workloads": workload_sheet(members, configs),
+        "fits": fits_sheet(members, place),
+        "versions": versions_sheet([m.manifest for m in members]),
+    }
+    return Table("table_setup", "Set-up", sheets, desk.stamp([m.rows for m in members], *SUITES))
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

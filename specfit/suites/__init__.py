@@ -1,0 +1,1 @@
+"""experiments/<artefact>.yaml to finished runs: read, planned, run, verified."""

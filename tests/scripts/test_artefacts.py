@@ -1,0 +1,159 @@
+"""Tables and figures as a whole: complete or not at all, from one place, the same bytes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from specfit.core import SpecfitError
+from specfit.results.artefact import main, write
+from specfit.results.desk import Desk
+from specfit.results.suite import Cell, Suite, read_suite, suite_path
+from tests.results.analysis.members import decoding
+from tests.results.hand_made import store_run
+from tests.scripts.drawable import made
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+artefacts = pytest.importorskip("artefacts")
+
+
+def load(name: str) -> object:
+    return artefacts.load(SCRIPTS / f"{name}.py")
+
+
+def test_a_table_is_written_in_three_spellings_with_its_stamp(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    assert main(load("table_2").make, "", ["--results", str(results)]) == 0
+    tables = results / "tables"
+    assert sorted(path.name for path in tables.iterdir()) == [
+        "table_2.csv",
+        "table_2.md",
+        "table_2.tex",
+        "table_2_paper.csv",
+        "table_2_ratios.csv",
+    ]
+    for path in tables.iterdir():
+        text = path.read_text().replace("\\_", "_")
+        assert "n = 2 requests; clock modelled" in text and "000000000000, 111111111111" in text
+    assert "\\toprule" in (tables / "table_2.tex").read_text()
+
+
+def test_a_missing_run_is_named_with_its_command_and_nothing_is_drawn_half(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = made(tmp_path, leave_out="specfit")
+    assert artefacts.main(["--results", str(results), "--only", "table_2", "figure_2"]) == 2
+    said = capsys.readouterr().err
+    assert "the first news/specfit (444444444444); first: make reproduce SUITE=table_2" in said
+    assert said.count("make reproduce") == 1, "each sentence once"
+    assert said.startswith("specfit: table_2, figure_2: ")
+    assert not (results / "tables").exists() and not (results / "figures").exists()
+    index = json.loads((results / "artefacts.json").read_text())
+    assert all("make reproduce SUITE=table_2" in entry["missing"] for entry in index.values())
+
+
+def test_what_is_complete_is_written_beside_what_is_missing(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    assert artefacts.main(["--results", str(results), "--only", "table_2", "table_3"]) == 2
+    assert (results / "tables" / "table_2.csv").is_file()
+    assert not list((results / "tables").glob("table_3*"))
+    index = json.loads((results / "artefacts.json").read_text())
+    assert "make reproduce SUITE=table_3" in index["table_3"]["missing"]
+    assert index["table_2"]["suites"] == {"table_2": "make reproduce SUITE=table_2"}
+    assert "missing" not in index["table_2"]
+
+
+def test_an_unknown_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert artefacts.main(["--results", str(tmp_path), "--only", "table_1"]) == 2
+    assert "no script makes table_1; there is" in capsys.readouterr().err
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    """Two processes: nothing of the time, the process or the order of hashes gets in."""
+    results, found = made(tmp_path / "results"), []
+    for name in ("first", "second"):
+        out = tmp_path / name
+        options = ["--results", str(results), "--out", str(out), "--only", "table_2", "figure_2"]
+        if name == "first":
+            assert artefacts.main(options) == 0
+        else:
+            command = [sys.executable, str(SCRIPTS / "artefacts.py"), *options]
+            subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+        found.append({p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()})
+    assert found[0] == found[1]
+    assert {p.suffix for p in found[0]} == {".md", ".tex", ".csv", ".pdf", ".svg", ".png", ".json"}
+    index = json.loads((tmp_path / "first" / "artefacts.json").read_text())
+    assert index["figure_2"]["files"] == ["figure_2.pdf", "figure_2.png", "figure_2.svg"]
+    assert index["figure_2"]["runs"] == index["table_2"]["runs"] and index["figure_2"]["alt"]
+
+
+def test_a_preview_says_so_and_lies_apart(tmp_path: Path) -> None:
+    results = made(tmp_path, "preview")
+    assert suite_path(results, "table_2", "preview").is_file()
+    assert main(load("table_2").make, "", ["--results", str(results), "--size", "preview"]) == 0
+    text = (results / "variants" / "preview" / "tables" / "table_2.md").read_text()
+    assert text.startswith("### Table 2: CNN/DailyMail's place, main profile (preview)")
+    assert not (results / "tables").exists(), "a preview replaces nothing"
+
+
+def test_rows_of_two_places_are_not_drawn_together(tmp_path: Path) -> None:
+    """table_2 is there live, table_3 as reference alone: both come from there, or neither."""
+    results = made(tmp_path)
+    reference = tmp_path / "reference"
+    shutil.copytree(tmp_path / "runs", reference / "runs")
+    store_run(reference / "runs", decoding(1, 8), "9" * 12, selector="ar", cache_slots=0)
+    cells = (Cell("gsm8k/ar", "run", "selector=ar", "9" * 12),)
+    Suite("table_3", "full", (), cells).write(reference)
+    with pytest.raises(SpecfitError, match="lie in two places"):
+        Desk(results).members("table_2", "table_3")
+    live = read_suite(results, "table_2")
+    assert live is not None
+    live.write(reference)
+    desk = Desk(results)
+    assert desk.place("table_2", "table_3") == reference
+    assert len(desk.members("table_2", "table_3", "table_2")) == 6, "a run comes once"
+    assert desk.place("table_2") == results
+
+
+def test_every_script_makes_something() -> None:
+    names = [path.stem for path in artefacts.scripts_of()]
+    assert {"table_2", "table_setup", "figure_1", "figure_section_4_6"} <= set(names)
+    for path in artefacts.scripts_of():
+        assert callable(artefacts.load(path).make)
+
+
+REFERENCE = ROOT / "results" / "reference"
+
+
+def test_committed_tables_are_those_of_the_committed_rows(tmp_path: Path) -> None:
+    if not (REFERENCE / "tables").is_dir():
+        pytest.skip("results/reference holds no tables yet: no reference rows are committed")
+    (tmp_path / "reference").symlink_to(REFERENCE)
+    made = artefacts.make_all(Desk(tmp_path), artefacts.scripts_of(tables_only=True))
+    assert not made.missing
+    write(list(made.artefacts.values()), tmp_path)
+    kept, again = (
+        {p.name: p.read_text() for p in (place / "tables").iterdir()}
+        for place in (REFERENCE, tmp_path)
+    )
+    assert again == kept
+
+
+@pytest.mark.slow
+def test_every_figure_can_be_drawn_from_the_committed_rows(tmp_path: Path) -> None:
+    if not (REFERENCE / "suites").is_dir():
+        pytest.skip("results/reference holds no suites yet: no reference rows are committed")
+    (tmp_path / "reference").symlink_to(REFERENCE)
+    paths = [p for p in artefacts.scripts_of() if p.stem.startswith("figure_")]
+    made = artefacts.make_all(Desk(tmp_path), paths)
+    assert not made.missing
+    for name, figure in made.artefacts.items():
+        assert sorted(figure.files) == [f"{name}.{kind}" for kind in ("pdf", "png", "svg")]
+        assert figure.alt.endswith(".") and figure.stamp.text

@@ -1,0 +1,100 @@
+"""What is committed of finished suites: enough to draw from, small, and of no machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from specfit.results.fits import find_fit
+from specfit.results.metrics import summarise
+from specfit.results.rows import load_run
+from specfit.results.suite import REFERENCE, Cell, Suite, find_suite
+from tests.results.hand_made import part, store_run
+
+ROOT = Path(__file__).parents[2]
+PROBE = {"request_id": "q1", "position": 8}
+RUN, OLD = "a" * 12, "f" * 12
+SUITE = Suite(
+    "table_2",
+    "full",
+    (),
+    (
+        Cell("news/specfit", "run", "selector=specfit", RUN),
+        Cell("bench/selection", "bench", "", "selection"),
+    ),
+)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = store_run(tmp_path / "runs", [part("q1"), part("q2", status="empty")], RUN)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["identity"]["digests"] = {"calibration": "fit"}
+    manifest["provenance"] = [{"argv": ["/home/x/specfit/run.py", "dataset.path=/home/x/q.jsonl"]}]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    for name, document in (
+        ("bench/selection", {"median_us": 9}),
+        ("calibrations/fit", {"cost": {"expert_ns": 1.0}, "probes": [PROBE, PROBE]}),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    SUITE.write(tmp_path)
+    return tmp_path
+
+
+def keep(results: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    asked = ["keep_reference.py", "--results", str(results), "--suite", "table_2", *arguments]
+    monkeypatch.setattr(sys, "argv", asked)
+    return import_module("keep_reference").main()
+
+
+def test_kept_rows_say_what_the_live_ones_said(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert keep(results, monkeypatch) == 0
+    live, kept = load_run(results / "runs" / RUN), load_run(results / REFERENCE / "runs" / RUN)
+    assert kept.info == live.info and summarise(kept) == summarise(live)
+    pd.testing.assert_frame_equal(kept.cycles, live.cycles)
+    pd.testing.assert_frame_equal(kept.timings, live.timings)
+    assert kept.requests["output_text"].isna().all()
+    same = live.requests.columns.drop("output_text")
+    pd.testing.assert_frame_equal(kept.requests[same], live.requests[same])
+    assert find_fit("fit", results / REFERENCE) == {"cost": {"expert_ns": 1.0}, "states": 1}
+    assert not list((results / REFERENCE).rglob("*.npz")), "residencies are for going on"
+
+
+def test_a_clone_draws_from_what_was_kept(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(results, monkeypatch)
+    (results / "runs").rename(results / "elsewhere")
+    found = find_suite("table_2", results)
+    assert found.is_reference and found.document("bench/selection") == {"median_us": 9}
+    assert found.rows("news/specfit").ok_ids == ["q1"]
+
+
+def test_no_path_of_the_machine_is_kept(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(results, monkeypatch)
+    manifest = json.loads((results / REFERENCE / "runs" / RUN / "manifest.json").read_text())
+    assert manifest["provenance"] == [{"argv": ["run.py", "dataset.path=q.jsonl"]}]
+
+
+def test_what_no_suite_names_any_more_goes(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_run(results / REFERENCE / "runs", [part("q1")], OLD)
+    keep(results, monkeypatch)
+    kept = [path.name for path in (results / REFERENCE / "runs").glob("[!.]*")]
+    assert kept == [RUN]
+    assert keep(results, monkeypatch) == 0, "again, over what is there"
+
+
+def test_an_incomplete_suite_is_refused(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (results / "bench" / "selection.json").unlink()
+    assert keep(results, monkeypatch) == 2
+    assert "suite table_2 is not complete; first: make reproduce" in capsys.readouterr().err
+    assert not (results / REFERENCE).exists()

@@ -1,0 +1,94 @@
+"""Live run and replay under every route source that predicts: the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specfit.core import SpecfitError
+from specfit.results.predictions import read_predictions
+from specfit.results.recording import Recording, file_digest, read_recording
+from tests.routes.predictors import write_files
+from tests.runnable import EXPERTS, LAYERS, VOCABULARY, Runnable
+from tests.test_record import Desk, assert_same_rows
+
+pytestmark = pytest.mark.slow
+
+HIDDEN, TOP_K = 32, 4
+
+
+@pytest.fixture(scope="module")
+def desk(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    return Desk(runnable, tmp_path_factory.mktemp("predicted"))
+
+
+@pytest.fixture(scope="module")
+def files(desk: Desk) -> Path:
+    from specfit.resolve import resolve
+
+    facts = resolve(desk.config())
+    pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
+    return write_files(desk.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
+
+
+@pytest.fixture(scope="module")
+def recording(desk: Desk, files: Path) -> Recording:
+    from specfit.predicting import add_predictions
+    from specfit.resolve import resolve
+
+    recording = read_recording(desk.record())
+    facts = resolve(desk.config("routes=learned", f"routes.path={files}"))
+    folder = add_predictions(facts, recording, lambda text: None)
+    assert add_predictions(facts, recording, lambda text: None) == folder, "found again"
+    return recording
+
+
+@pytest.mark.parametrize("cost", ["union", "expected_union"])
+@pytest.mark.parametrize("slots", [3, EXPERTS])
+@pytest.mark.parametrize("routes", ["learned", "token_table", "last_token"])
+def test_replayed_rows_are_the_runs(
+    desk: Desk, recording: Recording, files: Path, routes: str, slots: int, cost: str
+) -> None:
+    said = [f"routes={routes}", f"cache_slots={slots}", f"cost={cost}"]
+    if routes != "last_token":
+        said.append(f"routes.path={files}")
+    live = desk.live(*said)
+    assert_same_rows(live, desk.replay(recording, *said))
+    billed = live.cycles["route_ns"].sum()
+    assert (billed > 0) == (routes != "last_token")
+
+
+def test_the_id_names_the_predictor_and_not_its_folder(
+    desk: Desk, recording: Recording, files: Path, tmp_path: Path
+) -> None:
+    def run_id(*said: str) -> str:
+        return desk.replay(recording, "selector=specfit", "cache_slots=3", *said).info.run_id
+
+    here = run_id("routes=token_table", f"routes.path={files}")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "token_table.safetensors").write_bytes((files / "token_table.safetensors").read_bytes())
+    assert run_id("routes=token_table", f"routes.path={copy}") == here
+    assert run_id() != here
+    from specfit.resolve import resolve
+
+    facts = resolve(desk.config())
+    pair = {"target": facts.target_digest, "drafter": "x"}
+    write_files(tmp_path / "other", pair, HIDDEN + 1, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
+    with pytest.raises(SpecfitError, match="holds no predictions of this route source"):
+        run_id("routes=learned", f"routes.path={tmp_path / 'other'}")
+    with pytest.raises(SpecfitError, match="which routes=learned reads"):
+        run_id("routes=learned", f"routes.path={copy}")
+
+
+def test_predictions_are_of_every_row(desk: Desk, recording: Recording, files: Path) -> None:
+    found = read_predictions(recording, file_digest(files / "learned.safetensors"))
+    for request in recording.requests:
+        for position, one in enumerate(found[request.request_id]):
+            assert request.pools is not None
+            rows = 1 + len(request.pools.tree(position))
+            assert one.routes.shape == (rows, LAYERS, TOP_K)
+            best = np.take_along_axis(one.chances, one.routes.astype(np.int64), axis=-1)
+            assert (best.min(-1) >= np.sort(one.chances, -1)[..., -TOP_K]).all()
