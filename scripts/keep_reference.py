@@ -4,7 +4,7 @@
 
 Full-size suites as shipped, no previews and nobody's overrides. A run keeps its cycles, requests,
 timings, run.yaml, manifest and the coefficients of its fit; output text is dropped (ids and scores
-stay, and tables need no more), and paths of the machine are cut from the manifest's command lines.
+stay, and tables need no more), and paths of the machine are cut from command lines and run.yaml.
 What no suite of the reference names any more is removed. Prints bytes per run.
 """
 
@@ -81,7 +81,9 @@ def fill(source: Path, folder: Path) -> None:
             at = table.column_names.index("output_text")
             table = table.set_column(at, "output_text", pa.nulls(len(table), pa.string()))
         write_table(table, folder / name)
-    shutil.copyfile(source / "run.yaml", folder / "run.yaml")
+    lines = (source / "run.yaml").read_text(encoding="utf-8").splitlines()
+    told = "".join(f"{without_folder(line, ': ')}\n" for line in lines)
+    (folder / "run.yaml").write_text(told, encoding="utf-8")
     document = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
     document["provenance"] = [without_paths(entry) for entry in document["provenance"]]
     atomic.write_json(folder / MANIFEST, document)
@@ -106,10 +108,10 @@ def without_paths(entry: dict[str, Any]) -> dict[str, Any]:
     return entry | {"argv": [without_folder(word) for word in entry["argv"]]}
 
 
-def without_folder(word: str) -> str:
+def without_folder(text: str, between: str = "=") -> str:
     """`/a/b/run.py` -> run.py, `key=/a/b/c` -> key=c."""
-    key, equals, value = word.rpartition("=")
-    return f"{key}{equals}{Path(value).name}" if Path(value).is_absolute() else word
+    key, sign, value = text.rpartition(between)
+    return f"{key}{sign}{Path(value).name}" if Path(value).is_absolute() else text
 
 
 def drop_unnamed(reference: Path) -> None:

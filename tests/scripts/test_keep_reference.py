@@ -37,6 +37,7 @@ def results(tmp_path: Path) -> Path:
     manifest["identity"]["digests"] = {"calibration": "fit"}
     manifest["provenance"] = [{"argv": ["/home/x/specfit/run.py", "dataset.path=/home/x/q.jsonl"]}]
     (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "run.yaml").write_text("results_dir: /home/x/results\nmodel:\n  path: package:w\n")
     for name, document in (
         ("bench/selection", {"median_us": 9}),
         ("calibrations/fit", {"cost": {"expert_ns": 1.0}, "probes": [PROBE, PROBE]}),
@@ -81,6 +82,8 @@ def test_no_path_of_the_machine_is_kept(results: Path, monkeypatch: pytest.Monke
     keep(results, monkeypatch)
     manifest = json.loads((results / REFERENCE / "runs" / RUN / "manifest.json").read_text())
     assert manifest["provenance"] == [{"argv": ["run.py", "dataset.path=q.jsonl"]}]
+    told = (results / REFERENCE / "runs" / RUN / "run.yaml").read_text()
+    assert told == "results_dir: results\nmodel:\n  path: package:w\n"
 
 
 def test_what_no_suite_names_any_more_goes(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,8 @@ def two_states(monkeypatch: pytest.MonkeyPatch) -> None:
 def shipped() -> Iterator[Any]:
     """Those of many cells are slow: mostly composing a hundred configs."""
     for name in suite_names(SHIPPED):
+        if name == "sweep":  # refits in a process of its own, from all of the states: below
+            continue
         cells = sum(len(list(choices(g))) for g in read_suite_file(name, SHIPPED).groups)
         yield pytest.param(name, marks=[pytest.mark.slow] if cells > MANY_CELLS else [])
 
@@ -74,6 +76,7 @@ def test_every_shipped_suite_runs(name: str, pair: Runnable, shared: Path) -> No
     assert not plan.refused
     said: list[str] = []
     assert not run_all(todo([plan], shared), shared, said.append), said
+
     plan.suite.write(shared)
     found = find_suite(name, shared, plan.suite.variant)
     assert found.is_preview and found.suite == plan.suite
@@ -83,6 +86,15 @@ def test_every_shipped_suite_runs(name: str, pair: Runnable, shared: Path) -> No
         else:
             assert load_run(cell.path(shared)).ok_ids
     assert not todo([plan], shared)
+
+
+@pytest.mark.slow
+def test_the_sweep_runs(pair: Runnable, tmp_path: Path) -> None:
+    (plan,) = plan_suites(
+        ["sweep"], Wanted("smoke", tuple(pair.overrides), results=tmp_path), SHIPPED
+    )
+    said: list[str] = []
+    assert not run_all(todo([plan], tmp_path), tmp_path, said.append), said
 
 
 # -- one small suite -------------------------------------------------------------------------------
