@@ -91,7 +91,7 @@ def shown(compared: Sequence[Compared]) -> str:
     names = [difference.metric for difference in compared[0].differences]
     rows = [["cell", *names, "output ids", ""]]
     for one in compared:
-        output = "identical" if one.same_output else DIFFERENT
+        output = "=" if one.same_output else DIFFERENT
         rows.append([one.label, *(d.shown for d in one.differences), output, one.verdict])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]

@@ -39,8 +39,9 @@ class Difference:
 
     @property
     def shown(self) -> str:
+        """In a table: `=`, or how much more there is here."""
         if self.verdict == IDENTICAL:
-            return "identical"
+            return "="
         return DIFFERENT if self.relative is None else f"{100 * self.relative:+.2f} %"
 
 
