@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import specfit.batches
 import specfit.execution
 import specfit.probing
 from specfit.core import SpecfitError
@@ -25,7 +26,6 @@ from tests.runnable import Ended, Runnable, make_runnable
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "experiments"
 MANY_CELLS = 20
-TRAINED = ("routes=learned", "routes=token_table")
 ONE = """
 common: limit=2 max_new_tokens=5 cache_slots=4
 smoke: limit=1
@@ -54,8 +54,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def two_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit from 32 probes instead of 144: how good it is does not matter here."""
-    monkeypatch.setattr(specfit.probing, "QUESTIONS", 2)
-    monkeypatch.setattr(specfit.probing, "POSITIONS", specfit.probing.POSITIONS[:1])
+    for module in (specfit.probing, specfit.batches):
+        monkeypatch.setattr(module, "QUESTIONS", 2)
+        monkeypatch.setattr(module, "POSITIONS", specfit.probing.POSITIONS[:1])
 
 
 def shipped() -> Iterator[Any]:
@@ -67,16 +68,10 @@ def shipped() -> Iterator[Any]:
         yield pytest.param(name, marks=[pytest.mark.slow] if cells > MANY_CELLS else [])
 
 
-def reads_trained(name: str) -> bool:
-    """Route sources that were trained for the shipped pair run with no other."""
-    lines = [line for g in read_suite_file(name, SHIPPED).groups for _, line in choices(g)]
-    return any(item in TRAINED for line in lines for item in line)
-
-
 @pytest.mark.usefixtures("two_states")
 @pytest.mark.parametrize("name", list(shipped()))
 def test_every_shipped_suite_runs(name: str, pair: Runnable, shared: Path) -> None:
-    wanted = Wanted("smoke", () if reads_trained(name) else tuple(pair.overrides), results=shared)
+    wanted = Wanted("smoke", tuple(pair.overrides), results=shared)
     (plan,) = plan_suites([name], wanted, SHIPPED)
     assert not plan.refused
     said: list[str] = []
