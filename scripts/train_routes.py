@@ -46,7 +46,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--gsm8k-train", type=Path, help="real questions; left out without it")
     parser.add_argument("--gsm8k", type=int, default=Requests.gsm8k)
-    parser.add_argument("--work", type=Path, default=Path("results/routes"), help="recordings")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="for recordings")
     default = REPOSITORY / "specfit/weights/embedded/routes"
     parser.add_argument("--out", type=Path, default=default)
     parser.add_argument("--seed", type=int, default=1)
@@ -57,20 +57,20 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def recorded(split: str, counts: list[int], work: Path) -> list[Recording]:
+def recorded(split: str, counts: list[int], results: Path) -> list[Recording]:
     pairs = zip(WORKLOADS, counts, strict=True)
-    return [recordings.recorded(dataset, split, count, work) for dataset, count in pairs]
+    return [recordings.recorded(dataset, split, count, results) for dataset, count in pairs]
 
 
 def main() -> None:
     options = parse()
     torch.set_num_threads(1)
     plan = fit.Plan(**{name: getattr(options, name) for name in asdict(fit.Plan())})
-    train = recorded("train", options.train, options.work)
+    train = recorded("train", options.train, options.results)
     if options.gsm8k_train is not None:
-        train.append(recordings.recorded_gsm8k(options.gsm8k_train, options.gsm8k, options.work))
-    development = recorded("development", options.development, options.work)
-    pair = recordings.pair_of(options.work)
+        train.append(recordings.recorded_gsm8k(options.gsm8k_train, options.gsm8k, options.results))
+    development = recorded("development", options.development, options.results)
+    pair = recordings.pair_of(options.results)
     text, held_out = samples.samples_of(train), samples.samples_of(development)
     say(f"{len(text)} training rows, {len(held_out)} of development text")
     shape = train[0].shape

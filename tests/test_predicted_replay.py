@@ -90,5 +90,38 @@ def test_predictions_are_of_every_row(desk: Desk, recording: Recording, files: P
             assert request.pools is not None
             rows = 1 + len(request.pools.tree(position))
             assert one.routes.shape == (rows, LAYERS, TOP_K)
-            best = np.take_along_axis(one.chances, one.routes.astype(np.int64), axis=-1)
-            assert (best.min(-1) >= np.sort(one.chances, -1)[..., -TOP_K]).all()
+            chances = one.chances[0]  # a root has no row above: its chances are in its route's order
+            best = np.take_along_axis(chances, one.routes[0].astype(np.int64), axis=-1)
+            assert (best.min(-1) >= np.sort(chances, -1)[..., -TOP_K]).all()
+
+
+def test_a_study_of_the_sources(
+    desk: Desk, recording: Recording, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recall and unions as plain loops over sets count them."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "scripts"))
+    from study_routes import studied
+
+    said = ("routes=learned", f"routes.path={files}", "cache_slots=3")
+    run_id = desk.replay(recording, *said).info.run_id
+    found = studied(desk.results / "replays" / run_id)["sources"]
+    predictions = read_predictions(recording, file_digest(files / "learned.safetensors"))
+    hits = routed = told = true = 0
+    for request in recording.requests:
+        assert request.pools is not None
+        for position, one in enumerate(predictions[request.request_id]):
+            atlas, tree = request.pools.atlas(position), request.pools.tree(position)
+            for row in range(len(atlas)):
+                hits += len({*one.routes[row, 1].tolist()} & {*atlas[row, 1].tolist()})
+                routed += TOP_K
+            best = int(np.argmax(tree.path_probs)) + 1
+            told += len({*one.routes[0, 2].tolist(), *one.routes[best, 2].tolist()})
+            true += len({*atlas[0, 2].tolist(), *atlas[best, 2].tolist()})
+    learned = found["learned"]
+    assert sum(row[1] for row in learned["hits"]) == hits
+    assert sum(row[1] for row in learned["routed"]) == routed
+    assert learned["told"][1][2] == told and learned["true"][1][2] == true
+    noisy = found["noisy_0.6"]
+    share = np.sum(noisy["hits"]) / np.sum(noisy["routed"])
+    assert share == pytest.approx(0.6, abs=0.02)
+    assert {"expected", "token_table", "last_token"} < set(found)
