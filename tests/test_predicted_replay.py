@@ -90,7 +90,7 @@ def test_predictions_are_of_every_row(desk: Desk, recording: Recording, files: P
             assert request.pools is not None
             rows = 1 + len(request.pools.tree(position))
             assert one.routes.shape == (rows, LAYERS, TOP_K)
-            chances = one.chances[0]  # a root has no row above: its chances are in its route's order
+            chances = one.chances[0]  # of the root: no row is above it
             best = np.take_along_axis(chances, one.routes[0].astype(np.int64), axis=-1)
             assert (best.min(-1) >= np.sort(chances, -1)[..., -TOP_K]).all()
 
