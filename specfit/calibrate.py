@@ -9,27 +9,24 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from specfit.assembly import build_decoder, build_selector, routes_named
 from specfit.commands import hydra_command
 from specfit.config import from_hydra
 from specfit.core import SpecfitError
 from specfit.facts import Assemble, Facts
-from specfit.movement import CLAIRVOYANT, COMMITTED, QUESTIONS
-from specfit.probing import Probe, Prober
-from specfit.protocols import RouteSource
+from specfit.fitting import calibration_slots, columns_of, fit_cost, held_out, take_probes
+from specfit.movement import CLAIRVOYANT
+from specfit.probing import Probe
 from specfit.results import identity
 from specfit.results.atomic import write_json, write_json_once
 from specfit.results.recording import file_digest
 from specfit.selection.cost import CostModel
 from specfit.selection.costs import BY_RESIDENCY
-from specfit.selection.fit import Fitting, LeaveOneOut, fit, fit_affine, leave_one_out
-from specfit.selection.prices import best_prices, fit_misses
+from specfit.selection.fit import fit, fit_affine
 from specfit.selection.sizes import BySize, by_size
 
 
@@ -47,16 +44,7 @@ class Calibration:
         if "probes" not in stored:
             raise SpecfitError(f"{self.path} holds no probes; remove it to make a new one")
         probes = _probes_in(stored)
-        return by_size([probe.family for probe in probes], *_columns(probes), k)
-
-
-def calibration_slots(facts: Facts) -> int:
-    """Slots the fit is made at: uncached runs have their own, cached ones share one or not."""
-    if facts.slots == 0:
-        return 0
-    if facts.config.calibration.at == "own":
-        return facts.slots
-    return min(facts.config.calibration.slots, facts.geometry.experts)
+        return by_size([probe.family for probe in probes], *columns_of(probes), k)
 
 
 def find_or_make(
@@ -77,7 +65,7 @@ def find_or_make(
         return _read(facts, path, wanted, calibration_id)
     if begins is not None:
         begins()
-    document = _document(facts, assemble, calibration_id, wanted, _probe(facts, assemble))
+    document = _document(facts, assemble, calibration_id, wanted, take_probes(facts, assemble))
     path.parent.mkdir(parents=True, exist_ok=True)
     # Jobs of one sweep may probe at once: all of them go by one fit.
     (write_json if facts.config.force else write_json_once)(path, document)
@@ -149,7 +137,7 @@ def _read(facts: Facts, path: Path, wanted: identity.Identity, calibration_id: s
     if not (needed | {"probes"} if facts.kind.unlimited else needed) <= stored.keys():
         raise SpecfitError(f"{path} is damaged: it holds no fit; remove it to make a new one")
     if facts.kind.unlimited:
-        line = fit_affine(*_columns(_probes_in(stored)), facts.config.selector.k)
+        line = fit_affine(*columns_of(_probes_in(stored)), facts.config.selector.k)
         return Calibration(calibration_id, line, path, made_now=False, is_line=True)
     return Calibration(calibration_id, CostModel.from_dict(stored["cost"]), path, made_now=False)
 
@@ -164,76 +152,8 @@ def _stored(path: Path) -> dict[str, Any]:
     return stored if isinstance(stored, dict) else {}
 
 
-# -- the probes ----------------------------------------------------------------------------------
-
-
-def _probe(facts: Facts, assemble: Assemble) -> list[Probe]:
-    if facts.config.policy == CLAIRVOYANT:
-        facts = replace(facts, config=replace(facts.config, policy="lru"))
-    machine = assemble(facts, calibration_slots(facts), True)
-    drafter = machine.drafter()
-    routes: RouteSource = machine.exact_routes()
-    if facts.config.prefetch != "off":  # what comes in early is what the run's own source says
-        routes = routes_named(facts.config.routes.name)(facts, machine, drafter)
-    prober = Prober(
-        machine.target,
-        drafter,
-        routes,
-        machine.clock(),
-        facts.geometry.experts,
-        facts.kind.probed(facts.config.selector.k),
-        machine.foresight(),
-    )
-    if facts.clock == "wall":  # the first use of anything is slow: one untimed walk
-        empty = machine.target.residency()
-        prober.run(facts.questions.requests())
-        machine.target.restore(empty)
-    return prober.run(facts.questions.requests())
-
-
-# -- the fit -------------------------------------------------------------------------------------
-
-
-def _columns(probes: list[Probe]) -> tuple[list[int], list[int], list[int]]:
-    return (
-        [probe.size for probe in probes],
-        [probe.demand for probe in probes],
-        [probe.cycle_ns for probe in probes],
-    )
-
-
 def _probes_in(stored: Mapping[str, Any]) -> list[Probe]:
     return [Probe(**probe) for probe in stored["probes"]]
-
-
-def _held_out(probes: list[Probe], fitting: Fitting) -> LeaveOneOut:
-    columns = _columns(probes)
-    return leave_one_out([probe.state for probe in probes], *columns, max(columns[0]), fitting)
-
-
-def _by_residency(facts: Facts, assemble: Assemble, probes: list[Probe], k: int) -> CostModel:
-    """The price of a miss from probes; the two of hit_miss from the throughput of the questions."""
-    missing = [probe.missing or 0 for probe in probes]
-    sizes, _, times = _columns(probes)
-    fitted = fit_misses(sizes, missing, times, k)
-    if facts.config.cost == "miss":
-        return fitted
-    return best_prices(fitted, lambda cost: throughput(facts, assemble, cost))[0]
-
-
-def throughput(facts: Facts, assemble: Assemble, cost: CostModel) -> float:
-    """Tokens per nanosecond of decoding the calibration questions, from an empty cache."""
-    machine = assemble(facts, calibration_slots(facts), True)
-    empty = machine.target.residency()
-    decoder = build_decoder(facts, machine, build_selector(facts, cost), machine.clock())
-    tokens = ns = 0
-    for request in islice(facts.questions.requests(), QUESTIONS):
-        for cycle in decoder.decode(replace(request, max_new_tokens=COMMITTED)):
-            if cycle.record.cycle:
-                tokens += cycle.record.committed_tokens
-                ns += cycle.record.cycle_ns
-    machine.target.restore(empty)
-    return tokens / ns
 
 
 def _document(
@@ -243,22 +163,19 @@ def _document(
     wanted: identity.Identity,
     probes: list[Probe],
 ) -> dict[str, Any]:
-    k = facts.kind.probed(facts.config.selector.k)
-    held_out = _held_out(probes, fit)
-    by_residency = facts.config.cost in BY_RESIDENCY
-    cost = _by_residency(facts, assemble, probes, k) if by_residency else fit(*_columns(probes), k)
+    left_out = held_out(probes, fit)
     return {
         "calibration_id": calibration_id,
         "identity": wanted,
         "clock": facts.clock,
         "device": facts.device_name,
         "profile": facts.profile.name,
-        "cost": cost.to_dict(),
+        "cost": fit_cost(facts, assemble, probes).to_dict(),
         "probe_count": len(probes),
         "leave_one_state_out": {
-            "mean_absolute_ns": float(np.mean(held_out.absolute_ns)),
-            "mean_relative": float(np.mean(held_out.relative)),
-            "worst_relative": float(np.max(held_out.relative)),
+            "mean_absolute_ns": float(np.mean(left_out.absolute_ns)),
+            "mean_relative": float(np.mean(left_out.relative)),
+            "worst_relative": float(np.max(left_out.relative)),
         },
         "probes": [asdict(probe) for probe in probes],
     }
@@ -269,7 +186,7 @@ def describe(found: Calibration) -> str:
     stored = json.loads(found.path.read_text(encoding="utf-8"))
     error = stored["leave_one_state_out"]["mean_relative"]
     if found.is_line:
-        error = float(np.mean(_held_out(_probes_in(stored), fit_affine).relative))
+        error = float(np.mean(held_out(_probes_in(stored), fit_affine).relative))
     return (
         f"calibration {found.calibration_id}: {stored['probe_count']} probes on the "
         f"{stored['clock']} clock, {'b_k on a line, ' if found.is_line else ''}beta "

@@ -212,8 +212,11 @@ def compose(overrides: list[str]) -> Any:
     """The config of `python -m specfit.run <overrides>`, for scripts and tests."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_module
+    from hydra.core.global_hydra import GlobalHydra
 
     store_schema()
+    if GlobalHydra.instance().is_initialized():  # inside a command, by its own search path
+        return hydra_compose("config", overrides)
     with initialize_config_module("specfit.conf", version_base="1.3"):
         return hydra_compose("config", overrides)
 

@@ -84,14 +84,23 @@ def is_complete(profile: Profile) -> bool:
 
 
 def probed_profile(results: Path, device_name: str) -> Profile | None:
-    """What a probe has left about this machine; files that cannot be read say nothing."""
+    """What a probe has left about this machine."""
+    path = probed_file(results, device_name)
+    return None if path is None else _profile_in(path)
+
+
+def probed_file(results: Path, device_name: str) -> Path | None:
+    """A probe's file about this machine; files that cannot be read say nothing."""
     for path in sorted((results / FOLDER).glob("*.json")):
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))["profile"]
-            profile = Profile(**values)
-            names = tuple(profile.gpu_names)
-        except (OSError, ValueError, KeyError, TypeError, SpecfitError):
-            continue
-        if device_name in names:
-            return replace(profile, gpu_names=names)
+        profile = _profile_in(path)
+        if profile is not None and device_name in profile.gpu_names:
+            return path
     return None
+
+
+def _profile_in(path: Path) -> Profile | None:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))["profile"]
+        return Profile(**values | {"gpu_names": tuple(values["gpu_names"])})
+    except (OSError, ValueError, KeyError, TypeError, SpecfitError):
+        return None

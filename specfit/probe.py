@@ -8,11 +8,13 @@ used by `gpu=local gpu.profile=<file>` (and gpu.clock=modelled to bill instead o
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specfit.commands import hydra_command
-from specfit.config import from_hydra
+from specfit.config import RunConfig, from_hydra
 
 if TYPE_CHECKING:
     from specfit.probed import Probed
@@ -22,9 +24,16 @@ GOAL = 0.10
 
 
 def probe(composed: Any) -> int:
-    from dataclasses import replace
-
     from specfit.console import say
+
+    config = from_hydra(composed)
+    path = probe_to_file(config, say)
+    say(f"profile: {path} (use it with gpu=local gpu.profile={path})")
+    return 0
+
+
+def probe_to_file(config: RunConfig, say: Callable[[str], None]) -> Path:
+    """Measures, reports, and leaves the profile below results_dir; the file."""
     from specfit.measuring import prepare
     from specfit.probed import probe_machine
     from specfit.results.atomic import write_json
@@ -32,18 +41,23 @@ def probe(composed: Any) -> int:
     from specfit.results.provenance import collect
     from specfit.run import perform
 
-    config = from_hydra(composed)
     requests, tokens = config.limit or REQUESTS, config.max_new_tokens or TOKENS
     config = replace(config, limit=max(2, requests), max_new_tokens=tokens)
     prepare(config, perform, say)
     found = probe_machine(config, config.cache_slots)
     path = Path(config.results_dir) / FOLDER / f"{found.profile.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, found.document() | {"provenance": collect().as_dict()})
+    of = {"model": probed_model(config), "provenance": collect().as_dict()}
+    write_json(path, found.document() | of)
     for line in report(found):
         say(line)
-    say(f"profile: {path} (use it with gpu=local gpu.profile={path})")
-    return 0
+    return path
+
+
+def probed_model(config: RunConfig) -> str:
+    """With its layers, where they are not all there: then it is no place on a map."""
+    layers = config.model.num_layers
+    return config.model.name if layers is None else f"{config.model.name}, {layers} layers"
 
 
 def report(found: Probed) -> list[str]:

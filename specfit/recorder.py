@@ -65,6 +65,22 @@ def recording_identity(facts: Resolved) -> identity.Identity:
     return identity.hashed_part(parts | ({"features": True} if config.record.features else {}))
 
 
+def recording_folder(facts: Resolved) -> Path:
+    who = recording_identity(facts)
+    return Path(facts.config.results_dir) / "recordings" / identity.digest(who)
+
+
+def find_or_record(
+    facts: Resolved, say: Say, known: Mapping[str, Sequence[int]] | None = None
+) -> Path:
+    """The folder of this recording, made when missing. `known` as in `make_recording`."""
+    folder = recording_folder(facts)
+    if not (folder / MANIFEST).is_file():
+        say(f"recording {folder.name} first")
+        make_recording(facts, folder, recording_identity(facts), say, known)
+    return folder
+
+
 def refuse_made_up(config: RunConfig) -> None:
     """Raises SpecfitError where routes or drafts are no model's: there is nothing to record."""
     made_up = ""

@@ -171,13 +171,13 @@ class Prefetcher:
             self._free.append(self._in.pop(key))
         if self._coming is not None and self._coming[0] == layer:
             self._drop_coming()
-        while self._queue and self._queue[0][0] <= layer:
-            self._queue.pop(0)
+        # Where no deadline is near the queue goes by chance, so what is late may stand anywhere.
+        self._queue = [key for key in self._queue if key[0] > layer]
 
     def end_forward(self) -> Brought:
         """Counters of the forward that ends; predictions are of the next cycle's rows."""
-        held = [*self._free, *self._in.values(), *([self._block] if self._coming else [])]
-        assert sorted(held) == list(range(self.blocks)), "every block is free or holds one expert"
+        assert not self._in and self._coming is None, "every layer had its turn"
+        assert sorted(self._free) == list(range(self.blocks)), "every block is free again"
         done, self.brought = self.brought, Brought()
         self._nodes, self._queue = 0, []
         return done

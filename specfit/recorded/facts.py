@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from specfit.recorded.parts import RecordedDrafter, RecordedRoutes, RecordedTarg
 from specfit.recorded.playback import Playback
 from specfit.recorded.predicted import PredictedRoutes
 from specfit.results import identity
-from specfit.results.predictions import read_predictions
+from specfit.results.predictions import Predictions, read_predictions
 from specfit.results.recorded import RecordedRequest
 from specfit.results.recording import Recording, file_digest
 from specfit.results.schema import MachineState
@@ -201,7 +201,7 @@ class RecordedMachine:
         return RecordedRoutes(self.playback)
 
     def learned_routes(self, file: Path, drafter: Drafter) -> PredictedRoutes:
-        predictions = read_predictions(self.facts.recording, file_digest(file))
+        predictions = _predictions(self.facts.recording, file_digest(file))
         return PredictedRoutes(self.playback, self.facts.recording, predictions)
 
     def clock(self) -> ModelledClock:
@@ -220,6 +220,11 @@ class RecordedMachine:
     @property
     def locked_share(self) -> None:
         return None
+
+
+@lru_cache(maxsize=2)  # a map replays one recording hundreds of times
+def _predictions(recording: Recording, digest: str) -> Predictions:
+    return read_predictions(recording, digest)
 
 
 def recorded_machine(facts: Facts, slots: int, drafts: bool) -> RecordedMachine:

@@ -54,6 +54,21 @@ def clock_checks(results: Path) -> list[ClockCheck]:
     return found
 
 
+def probed_places(results: Path, model: str | None) -> dict[str, tuple[float, float]]:
+    """Profile -> (fixed_ms, link_gbps) of every machine that was probed running this model."""
+    found = {}
+    for path in sorted((results / FOLDER).glob("*.json")):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            profile = document["profile"]
+            if model is not None and str(document["model"]).removesuffix("-dummy") == model:
+                at = float(profile["fixed_ms"]), float(profile["link_gbps"])
+                found[str(profile["name"])] = at
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
 def _check_of(document: Mapping[str, Any]) -> ClockCheck:
     compared: Sequence[Mapping[str, Any]] = document["modelled_against_measured"]
     return ClockCheck(

@@ -81,15 +81,13 @@ def _replay(one: Planned, results: Path, say: Say) -> None:
 
 def _recorded(one: Planned, results: Path, say: Say) -> Recording:
     """Made when missing: once for every replay of the same pair and requests."""
-    from specfit.recorder import make_recording, recording_identity
+    from specfit.recorder import find_or_record
     from specfit.resolve import resolve
 
     assert one.work is not None and one.work.recording is not None, "planned for a replay"
     folder = results / "recordings" / one.work.recording
     if not (folder / MANIFEST).is_file():
-        say(f"recording {one.work.recording} first")
-        facts = resolve(one.work.config)
-        make_recording(facts, folder, recording_identity(facts), say)
+        find_or_record(resolve(one.work.config), say)
     return read_once(folder)
 
 

@@ -97,6 +97,24 @@ def test_a_full_area_takes_no_more() -> None:
     assert all(layer > 0 for layer, _ in arrived(made))
 
 
+def test_a_layer_that_has_had_its_turn_gets_no_more_copies() -> None:
+    """While no deadline is near the queue goes by chance: here the first layer's candidate last."""
+    made = prefetcher("tree", blocks=1)
+    chances = np.zeros((1, LAYERS, EXPERTS), dtype=np.uint8)
+    chances[0, 2, 1], chances[0, 1, 3], chances[0, 0, 5] = 250, 200, 150
+    nobody = np.zeros((0, LAYERS, 2), dtype=np.int64)
+    made.expects(NO_NODES, Routes(rows(5, 3), nobody, chances))
+    made.idles("select")
+    made.idles("select")
+    assert arrived(made) == {(2, 1)}  # which fills the area
+    for layer in range(LAYERS):
+        made.after_layer(layer, used=0)
+        for _ in range(9):
+            made.idles("select")
+        assert all(at > layer for at, _ in arrived(made))
+    assert made.end_forward().begun == 1
+
+
 # -- which ---------------------------------------------------------------------------------------
 
 

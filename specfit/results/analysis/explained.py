@@ -122,7 +122,7 @@ def numbers(e: Explanation) -> str:
         f"speed-up {_x(e.speedup.value)} = {factors} "
         f"({e.timed}, {interval_note(e.speedup)}, decode)"
     )
-    return "\n".join([head, "", *_aligned(rows)])
+    return "\n".join([head, "", *aligned(rows)])
 
 
 def _pair(a: float, b: float) -> tuple[str, str]:
@@ -133,13 +133,13 @@ def _x(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}x"
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Labels and remarks to the left, numbers to the right."""
+def aligned(rows: Sequence[tuple[str, ...]], left: Sequence[int] = (0, -1)) -> list[str]:
+    """Labels and remarks (columns `left`) to the left, numbers to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    last = len(widths) - 1
+    words = {i % len(widths) for i in left}
     return [
         "  ".join(
-            text.ljust(width) if i in (0, last) else text.rjust(width)
+            text.ljust(width) if i in words else text.rjust(width)
             for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

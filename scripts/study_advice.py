@@ -1,0 +1,87 @@
+"""What `specfit.advise` says, against every setting over the whole workload: advice_<run id>.json.
+
+    python -m specfit.replay recording=<id> selector=specfit cache_slots=48
+    python scripts/study_advice.py results/replays/<run id>   # both: make reproduce SUITE=advice
+
+The advice sees a few requests of development text; the replays it is held against are of the
+recorded evaluation requests, which it never reads. A replay's rows are those of the live run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from checking.stored import stored_config
+
+from specfit.advise import facts_of, recorded
+from specfit.advising import Tried, advise_on, settings, sources_of, try_all
+from specfit.config import RunConfig
+from specfit.console import say
+from specfit.core import SpecfitError
+from specfit.results.atomic import write_json
+from specfit.results.recording import Recording, find_recording, read_once
+from specfit.results.rows import load_run
+
+SLOTS = (0, 12, 24, 48)
+
+
+def studied(folder: Path) -> dict[str, Any]:
+    results, info = folder.parent.parent, load_run(folder).info
+    if info.recording is None:
+        raise SpecfitError(f"{folder} is no replay")
+    whole = read_once(find_recording(info.recording, results))
+    config = replace(stored_config(folder, whole, results), recording=None, limit=None)
+    facts = facts_of(config, ["cache_slots"])
+    sources = sources_of(facts)
+    short = recorded(facts, sources.drafting == "learned", say)
+    found = {}
+    for slots in SLOTS:
+        wanted = settings(slots, sources)
+        tried, full = (_tried(config, one, wanted) for one in (short, whole))
+        advised = advise_on(tried).best.setting
+        say(f"{slots} slots: {advised.name} {' '.join(advised.overrides)}")
+        found[slots] = [
+            {
+                "name": one.setting.name,
+                "overrides": list(one.setting.overrides),
+                "can_run": one.setting.can_run,
+                "advised": one.setting == advised,
+                "expected_tokens_per_s": expected.found.tokens_per_second,
+                "committed_tokens": one.found.sums["committed_tokens"].tolist(),
+                "decode_ns": one.found.sums["cycle_ns"].tolist(),
+            }
+            for expected, one in zip(tried, full, strict=True)
+        ]
+    return {"info": asdict(info), "requests": len(short.requests), "slots": found}
+
+
+def _tried(config: RunConfig, recording: Recording, wanted: Any) -> list[Tried]:
+    return try_all(config, recording, wanted, lambda: None)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("replay", type=Path)
+    parser.add_argument("--out", type=Path, help="default: bench/advice_<run id>.json of results")
+    options = parser.parse_args()
+    try:
+        document = studied(options.replay)
+    except SpecfitError as error:
+        print(f"specfit: {error}", file=sys.stderr)
+        return 2
+    name = f"advice_{document['info']['run_id']}.json"
+    out = options.out or options.replay.parent.parent / "bench" / name
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_json(out, document)
+    print(f"rows: {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

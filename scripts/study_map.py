@@ -1,0 +1,160 @@
+"""Every system of the map under every link and fixed cost: results/bench/map_<run id>.json.
+
+    python -m specfit.replay recording=<id> selector=specfit routes=learned cache_slots=48
+    python scripts/study_map.py results/replays/<run id>      # both: make reproduce SUITE=map
+
+No oracle anywhere: SpecFit and prefetching go by learned routes, AR (which drafts nothing) by the
+token table, all billed. Whatever else the profile says stays. SpecFit is fitted at every point and
+slot count. A system that prefetches gives one slot per layer for the area its copies come into, so
+that all of one slot count need the same memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from checking.stored import stored_config
+
+import specfit
+from specfit.commands import compose
+from specfit.config import RunConfig, SelectorConfig, from_hydra
+from specfit.core import SpecfitError
+from specfit.rehearsal import rehearse
+from specfit.results.atomic import write_json
+from specfit.results.recording import find_recording, read_once
+from specfit.results.rows import load_run
+
+FIXED_MS = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0)
+LINK_GBPS = (5.0, 8.0, 12.0, 16.0, 20.0, 25.0, 35.0, 45.0, 60.0)
+SLOTS = (48, 24, 12)
+SYSTEMS = ("ar_cache", "eagle3_cache", "specfit")
+PREFETCH = ("off", "layer")
+
+
+@dataclass(frozen=True)
+class Point:
+    fixed_ms: float
+    link_gbps: float
+    slots: int  # experts of each layer the device has room for
+    prefetch: str
+    system: str
+
+
+def points() -> Iterator[Point]:
+    for values in product(FIXED_MS, LINK_GBPS, SLOTS, PREFETCH, SYSTEMS):
+        yield Point(*values)
+
+
+@dataclass(frozen=True)
+class Mapper:
+    """Decodes points over the recording behind one replay, in any process."""
+
+    folder: Path
+
+    def __call__(self, point: Point) -> dict[str, list[int]]:
+        done = rehearse(self._config(point), read_once(_recording_of(self.folder)))
+        return {
+            "committed_tokens": done.sums["committed_tokens"].tolist(),
+            "decode_ns": done.sums["cycle_ns"].tolist(),
+        }
+
+    def _config(self, point: Point) -> RunConfig:
+        config = _stored(self.folder)
+        ahead = point.prefetch != "off"
+        return replace(
+            config,
+            selector=SelectorConfig(point.system, adaptive_depth=point.system == "specfit"),
+            gpu=replace(config.gpu, fixed_ms=point.fixed_ms, link_gbps=point.link_gbps),
+            routes=_routes("token_table" if point.system == "ar_cache" else "learned"),
+            prefetch=point.prefetch,
+            cache_slots=point.slots - ahead,
+            calibration=replace(config.calibration, at="own"),
+        )
+
+
+@cache
+def _recording_of(folder: Path) -> Path:
+    name = load_run(folder).info.recording
+    if name is None:
+        raise SpecfitError(f"{folder} is no replay")
+    return find_recording(name, folder.parent.parent)
+
+
+@cache
+def _stored(folder: Path) -> RunConfig:
+    return stored_config(folder, read_once(_recording_of(folder)), folder.parent.parent)
+
+
+@cache
+def _routes(name: str) -> Any:
+    return from_hydra(compose([f"routes={name}"])).routes
+
+
+def shipped(billed: str) -> dict[str, dict[str, float]]:
+    """Where on the map the package's profiles lie that bill the same model."""
+    found = {}
+    for path in sorted((Path(specfit.__file__).parent / "conf" / "gpu").glob("*.yaml")):
+        gpu = from_hydra(compose([f"gpu={path.stem}"])).gpu
+        if gpu.billed == billed and gpu.fixed_ms is not None and gpu.link_gbps is not None:
+            found[gpu.name] = {"fixed_ms": gpu.fixed_ms, "link_gbps": gpu.link_gbps}
+    return found
+
+
+def check_own(folder: Path, decoded: list[tuple[Point, dict[str, list[int]]]]) -> None:
+    """The replay that the map starts from is one of its points, to the nanosecond."""
+    rows, gpu = load_run(folder), _stored(folder).gpu
+    info = rows.info
+    own = Point(gpu.fixed_ms or 0, gpu.link_gbps or 0, info.cache_slots, "off", info.selector)
+    found = [sums for point, sums in decoded if point == own]
+    if found and found[0]["decode_ns"] != rows.requests["decode_ns"].tolist():
+        raise SpecfitError(
+            "the map's own point is not the replay's rows; give it one of selector=specfit "
+            "routes=learned cache_slots=48 with the defaults"
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("replay", type=Path)
+    parser.add_argument("--out", type=Path, help="default: bench/map_<run id>.json of results")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    folder = options.replay
+    try:
+        info, every = load_run(folder).info, list(points())
+        print(f"{len(every)} points of {info.dataset}")
+        with ProcessPoolExecutor(options.jobs) as pool:
+            decoded = list(zip(every, pool.map(Mapper(folder), every, chunksize=6), strict=True))
+        check_own(folder, decoded)
+    except SpecfitError as error:
+        print(f"specfit: {error}", file=sys.stderr)
+        return 2
+    tokens = decoded[0][1]["committed_tokens"]
+    assert all(sums["committed_tokens"] == tokens for _, sums in decoded), "ids are the target's"
+    document = {
+        "info": asdict(info),
+        "grid": {"fixed_ms": FIXED_MS, "link_gbps": LINK_GBPS, "slots": SLOTS},
+        "profiles": shipped(info.billed or ""),
+        "committed_tokens": tokens,
+        "points": [asdict(point) | {"decode_ns": sums["decode_ns"]} for point, sums in decoded],
+    }
+    out = options.out or folder.parent.parent / "bench" / f"map_{info.run_id}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_json(out, document)
+    print(f"rows: {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

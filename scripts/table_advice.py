@@ -1,0 +1,29 @@
+"""Whether the advice is right: against every setting over both workloads at four slot counts.
+
+python scripts/table_advice.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.results.analysis.advice import advice_sheet
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+from specfit.results.stamp import INTERVALS, words_of
+
+SUITE = "advice"
+
+
+def make(desk: Desk) -> Table:
+    rows = [member.rows for member in desk.members(SUITE, kind="replay")]
+    found = desk.suites(SUITE)[0]
+    cells = [cell for cell in found.suite.cells if cell.kind == "bench"]
+    documents = [found.document(cell.label) for cell in cells]
+    sheets = {"": advice_sheet(documents, words_of(rows))}
+    stamp = desk.stamp(rows, SUITE, extra=[INTERVALS])
+    return Table("table_advice", "What specfit.advise says, held against full runs", sheets, stamp)
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))

@@ -1,0 +1,29 @@
+"""Does speculation pay: at the package's profiles, and over the whole map.
+
+python scripts/table_map.py [--results results] [--size preview] [overrides of the suite]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.results.analysis.paying import atlas_of, profile_sheet, share_sheet
+from specfit.results.artefact import Table, main
+from specfit.results.desk import Desk
+from specfit.results.stamp import INTERVALS, words_of
+
+SUITE = "map"
+
+
+def make(desk: Desk) -> Table:
+    rows = [member.rows for member in desk.members(SUITE, kind="replay")]
+    found = desk.suites(SUITE)[0]
+    cells = [cell for cell in found.suite.cells if cell.kind == "bench"]
+    atlases = [atlas_of(found.document(cell.label)) for cell in cells]
+    sheets = {"": profile_sheet(atlases, words_of(rows)), "shares": share_sheet(atlases)}
+    stamp = desk.stamp(rows, SUITE, extra=[INTERVALS])
+    return Table("table_map", "Does speculation pay?", sheets, stamp)
+
+
+if __name__ == "__main__":
+    sys.exit(main(make, __doc__))
