@@ -98,21 +98,21 @@ def test_a_full_area_takes_no_more() -> None:
 
 
 def test_a_layer_that_has_had_its_turn_gets_no_more_copies() -> None:
-    """While no deadline is near the queue goes by chance: here the first layer's candidate last."""
-    made = prefetcher("tree", blocks=1)
+    """While no deadline is near the queue goes by chance, a passed layer's candidates anywhere."""
+    made = prefetcher("tree", blocks=2)
     chances = np.zeros((1, LAYERS, EXPERTS), dtype=np.uint8)
-    chances[0, 2, 1], chances[0, 1, 3], chances[0, 0, 5] = 250, 200, 150
+    chances[0, 0, [1, 2]], chances[0, 2, 3], chances[0, 0, 5] = 250, 200, 150
     nobody = np.zeros((0, LAYERS, 2), dtype=np.int64)
     made.expects(NO_NODES, Routes(rows(5, 3), nobody, chances))
-    made.idles("select")
-    made.idles("select")
-    assert arrived(made) == {(2, 1)}  # which fills the area
+    for _ in range(4):
+        made.idles("select")
+    assert arrived(made) == {(0, 1), (0, 2)}  # which fill the area
     for layer in range(LAYERS):
         made.after_layer(layer, used=0)
-        for _ in range(9):
+        for _ in range(4):
             made.idles("select")
         assert all(at > layer for at, _ in arrived(made))
-    assert made.end_forward().begun == 1
+    assert made.end_forward().begun == 3
 
 
 # -- which ---------------------------------------------------------------------------------------
