@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from specfit.results.clockcheck import FOLDER, clock_checks, clock_sentence
+from specfit.results.clockcheck import FOLDER, clock_checks, clock_sentence, probed_places
 from specfit.results.table import closing_table
 from tests.results.hand_made import part, rows_of
 
@@ -70,3 +70,14 @@ def test_the_closing_table_of_modelled_times_has_it(tmp_path: Path) -> None:
     lines = {line.label: line.value for line in closing_table(OURS, results=tmp_path)}
     assert lines["clock check"] == UNKNOWN
     assert "clock check" not in {line.label for line in closing_table(OURS)}
+
+
+def test_only_a_probe_of_the_whole_billed_model_is_a_place_on_its_map(tmp_path: Path) -> None:
+    for name, model in (("a", "big"), ("b", "big-dummy"), ("c", "big, 2 layers"), ("d", "small")):
+        stored = probe(tmp_path, name, "x", ar=0.0)
+        stored["profile"] |= {"fixed_ms": 30, "link_gbps": 24.5}
+        path = tmp_path / FOLDER / f"{name}.json"
+        path.write_text(json.dumps(stored | {"model": model}))
+    probe(tmp_path, "older", "y", ar=0.0)
+    assert probed_places(tmp_path, "big") == {"a": (30.0, 24.5), "b": (30.0, 24.5)}
+    assert probed_places(tmp_path, None) == {}
