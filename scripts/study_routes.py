@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import safe_open
 
 from specfit.core import CHANCE_ONE, SpecfitError
 from specfit.facts import locate
@@ -30,6 +31,7 @@ from specfit.results.recorded import RecordedRequest
 from specfit.results.recording import Recording, file_digest, find_recording, read_recording
 from specfit.results.rows import load_run
 from specfit.routes.noisy import corrupt
+from specfit.routes.predictor import PredictorShape
 from specfit.routes.token_table import load_table
 from specfit.selection.probes import most_probable
 
@@ -164,6 +166,34 @@ def noisy(accuracy: float, seed: int, experts: int) -> Chances:
     return told
 
 
+# -- what a read costs ---------------------------------------------------------------------------
+
+QWEN3_30B = {"hidden": 2048, "layers": 48, "experts": 128, "top_k": 8}
+VOCABULARY_30B = 151_936
+HEAD_30B = 522_152_832 - VOCABULARY_30B * 2048
+"""Numbers of the published bfloat16 head without its embedding, of which few rows are read."""
+
+
+def sizes_of(shape: PredictorShape, experts_told: int, expanded: int) -> list[dict[str, Any]]:
+    """Arithmetic and bytes of one drafted level: `expanded` nodes with as many children each."""
+    rows = expanded**2
+    here, there = shape.parameters, replace(shape, **QWEN3_30B).parameters
+    table = VOCABULARY_30B * QWEN3_30B["layers"] * experts_told
+    return [
+        _size("learned, embedded pair", here, 4, rows),
+        _size("learned, Qwen3-30B-A3B's shapes", there, 4, rows),
+        _size("a level of the Qwen3-30B-A3B head itself", HEAD_30B, 2, expanded),
+        {"of": "token table, Qwen3-30B-A3B's shapes", "held_bytes": table, "read_bytes": 0}
+        | {"flop": 0},
+    ]
+
+
+def _size(of: str, numbers: int, itemsize: int, rows: int) -> dict[str, Any]:
+    """A matrix product: all numbers are read once, each multiplied and added for every row."""
+    held = numbers * itemsize
+    return {"of": of, "held_bytes": held, "read_bytes": held, "flop": 2 * rows * numbers}
+
+
 # -- the script ------------------------------------------------------------------------------------
 
 
@@ -193,8 +223,15 @@ def studied(replay: Path) -> dict[str, Any]:
         "info": asdict(rows.info),
         "requests": len(rows.ok_ids),
         "shape": asdict(recording.shape),
+        "sizes": sizes_of(stored_shape(folder), table.shape[-1], int(config["drafter"]["top_k"])),
         "sources": {name: tally.as_dict() for name, tally in study.tallies.items()},
     }
+
+
+def stored_shape(folder: Path) -> PredictorShape:
+    with safe_open(folder / "learned.safetensors", "np") as file:
+        stored = file.metadata()
+    return PredictorShape(**{name: int(stored[name]) for name in PredictorShape.__annotations__})
 
 
 def options_path(replay: Path) -> str:

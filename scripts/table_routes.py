@@ -13,6 +13,7 @@ from specfit.results.analysis.routes import (
     kept_sheet,
     recall_sheets,
     settings,
+    size_sheet,
     union_sheet,
 )
 from specfit.results.artefact import Table, main
@@ -31,6 +32,7 @@ def make(desk: Desk) -> Table:
         "": kept_sheet(found, timed),
         "costs": costs_sheet(found),
         "clock": clock_sheet(found, timed),
+        "size": size_sheet(documents),
         **recall_sheets(documents),
         "union": union_sheet(documents),
     }

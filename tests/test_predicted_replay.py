@@ -104,7 +104,10 @@ def test_a_study_of_the_sources(
 
     said = ("routes=learned", f"routes.path={files}", "cache_slots=3")
     run_id = desk.replay(recording, *said).info.run_id
-    found = studied(desk.results / "replays" / run_id)["sources"]
+    document = studied(desk.results / "replays" / run_id)
+    found, sizes = document["sources"], document["sizes"]
+    assert sizes[0]["held_bytes"] > sizes[0]["flop"] / 8 and sizes[1]["flop"] > sizes[0]["flop"]
+    assert sizes[1]["flop"] < 0.05 * sizes[2]["flop"], "well under a draft level"
     predictions = read_predictions(recording, file_digest(files / "learned.safetensors"))
     hits = routed = told = true = 0
     for request in recording.requests:

@@ -13,6 +13,7 @@ from specfit.results.analysis.routes import (
     kept_sheet,
     recall_sheets,
     settings,
+    size_sheet,
     source_of,
     union_sheet,
 )
@@ -114,3 +115,9 @@ def test_the_union_as_a_source_sees_it() -> None:
     sheet = union_sheet([document()])
     assert texts(sheet, "0 nodes")[0] == "+0.0 / 0.0 / 0.0"
     assert texts(sheet, "1 nodes")[0] == "+0.0 / 25.0 / 15.0", "bias, all layers, one layer"
+
+
+def test_sizes_are_in_megabytes() -> None:
+    size = {"of": "x", "held_bytes": 22_000_000, "read_bytes": 4_000_000, "flop": 44_000_000}
+    sheet = size_sheet([{"sizes": [size]}])
+    assert [cell.text for cell in sheet.cells()[0]] == ["x", "22.0", "4.00", "44.0"]
