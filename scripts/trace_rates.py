@@ -4,8 +4,8 @@
 
 Without --trace: the public Qwen3-30B-A3B-Instruct-2507 prefill trace in $SPECFIT_DATA/traces. Rates
 are event-atomic: one forward over n consecutive tokens is one access set. The figures told with the
-public trace count plain LRU one access after the other; that count stands beside them. Numbers are
-counted from the trace; no clock is involved.
+public trace count plain LRU one access after the other; that count stands beside them. Hits are
+counted from the trace; speeds are modelled from them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from specfit.commands import compose
+from specfit.config import from_hydra
 from specfit.core import SpecfitError
+from specfit.hardware.billed import BILLED_MODELS
 from specfit.offload.traces import (
     Trace,
     belady_hits,
@@ -80,30 +84,53 @@ def show_events(
     return rows
 
 
+PROFILE = "paper_main"
 POLICIES = ("lru", "lfu", "lfru", "decayed_lfu", "least_stale", "static")
 
 
 def show_policies(
     traces: list[Trace], experts: int, sizes: list[int], slots: list[int]
-) -> list[dict[str, float]]:
+) -> list[dict[str, Any]]:
     """`static` pins what the first trace uses most; every policy is counted on the others."""
     if len(traces) < 2:
         return []
     first, rest = count_uses(traces[:1], experts), traces[1:]
-    print(f"\nhit rate by policy, all traces but the first ({len(rest)})")
-    print(f"{'n':>4}{'slots':>7}" + "".join(f"{name:>13}" for name in POLICIES))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for tokens in sizes:
         for count in slots:
-            rates = {
+            found = {
                 name: policy_hits(
                     rest, tokens, experts, count, name, first if name == "static" else None
-                ).rate
+                )
                 for name in POLICIES
-            }
-            print(f"{tokens:4d}{count:7d}" + "".join(f"{r:13.3f}" for r in rates.values()))
-            rows.append({"tokens": tokens, "slots": count, **rates})
+            } | {"belady": belady_hits(rest, tokens, experts, count)}
+            line = {"hits": {name: hits.hits for name, hits in found.items()}}
+            rows.append({"tokens": tokens, "slots": count, "demand": found["lru"].demand, **line})
+    names = [*POLICIES, "belady"]
+    head = f"{'n':>4}{'slots':>7}" + "".join(f"{name:>13}" for name in names)
+    print(f"\nhit rate by policy, all traces but the first ({len(rest)})\n{head}")
+    for row in rows:
+        rates = [row["hits"][name] / row["demand"] for name in names]
+        print(f"{row['tokens']:4d}{row['slots']:7d}" + "".join(f"{r:13.3f}" for r in rates))
+    plain = [row for row in rows if row["tokens"] == 1]
+    layers, asked = rest[0].shape[1], sum(map(len, rest))
+    print(f"\nAR tokens/s (modelled by profile {PROFILE}), the same traces\n{head}")
+    for row in plain:
+        row["ar_tokens_per_s"] = {
+            name: plain_speed((row["demand"] - row["hits"][name]) / asked, layers) for name in names
+        }
+        speeds = "".join(f"{speed:13.2f}" for speed in row["ar_tokens_per_s"].values())
+        print(f"{1:4d}{row['slots']:7d}{speeds}")
     return rows
+
+
+def plain_speed(misses: float, layers: int) -> float:
+    """One token a forward: the fixed cost, then every missed expert's copy."""
+    gpu = from_hydra(compose([f"gpu={PROFILE}"])).gpu
+    billed = BILLED_MODELS[gpu.billed]
+    assert billed.layers == layers, "the trace is of the model that the profile bills"
+    assert gpu.fixed_ms is not None and gpu.link_gbps is not None
+    return 1e9 / (gpu.fixed_ms * 1e6 + misses * billed.expert_bytes / gpu.link_gbps)
 
 
 def main() -> None:
