@@ -24,6 +24,7 @@ from specfit.routes.predictor import load_predictor
 from specfit.routes.token_table import load_table
 
 POLICIES = ("lru", "decayed_lfu")
+OWN, EARLY = "calibration.at=own", "selector.adaptive_depth=true"
 BOUND = "selector=specfit"
 """The paper's own setting: exact routes, read while the clock stands still, as no machine can."""
 
@@ -61,8 +62,8 @@ def settings(slots: int, sources: Sources) -> list[Setting]:
     rules = {
         "AR + cache": ("selector=ar_cache", sources.plain, False),
         "EAGLE-3 + cache": ("selector=eagle3_cache", sources.drafting, False),
-        "EVICT's rule": ("selector=evict calibration.at=own", sources.drafting, False),
-        "SpecFit": ("selector=specfit calibration.at=own", sources.drafting, True),
+        "EVICT's rule, early stop": (f"selector=evict {EARLY} {OWN}", sources.drafting, False),
+        "SpecFit": (f"selector=specfit {OWN}", sources.drafting, True),
     }
     found = []
     for policy in POLICIES if slots else POLICIES[:1]:
@@ -77,7 +78,7 @@ def settings(slots: int, sources: Sources) -> list[Setting]:
                     words.append(f"prefetch={prefetch}")
                 words.append(f"cache_slots={slots - (prefetch != 'off')}")
                 found.append(Setting(name, tuple(words)))
-    bound = f"{BOUND} calibration.at=own cache_slots={slots}".split()
+    bound = f"{BOUND} {OWN} cache_slots={slots}".split()
     return [*found, Setting("SpecFit, exact routes off the clock", tuple(bound), can_run=False)]
 
 
