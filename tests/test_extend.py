@@ -83,7 +83,20 @@ def test_a_cost_from_outside(runs: Runs, thrifty: Path, calibration: Path) -> No
     assert double.cycles["verified_nodes"].sum() <= union.cycles["verified_nodes"].sum()
 
 
+def test_a_policy_from_outside(runs: Runs, thrifty: Path) -> None:
+    """Other experts go, and ids stay the target's."""
+    plain = runs.rows("selector=ar_cache", "cache_slots=6")
+    theirs = runs.rows(
+        "selector=ar_cache", "cache_slots=6", "policy=thrifty.policy:first_in_first_out"
+    )
+    assert plain.info.run_id != theirs.info.run_id
+    assert [*map(list, theirs.requests["output_ids"])] == [*map(list, plain.requests["output_ids"])]
+    copies = [run.cycles["transferred_experts"].sum() for run in (plain, theirs)]
+    assert copies[0] != copies[1] and theirs.cycles["evicted_experts"].sum() > 0
+
+
 WRONG = {
+    "policy=thrifty.policy:nothing": "thrifty.policy has no nothing",
     "selector.name=nowhere.at:ALL": "nowhere.at cannot be imported",
     "selector.name=thrifty.rule:MISSING": "thrifty.rule has no MISSING",
     "selector.name=thrifty.rule:Thrifty": "must be a specfit.selection.registry.Kind",
