@@ -39,10 +39,6 @@ TABLES, FIGURES = "table_*.py", "figure_*.py"
 INDEX = "artefacts.json"
 
 
-# Drawn when named: no reference rows are kept for them yet.
-UNKEPT = ("table_movement", "table_routes")
-
-
 def scripts_of(tables_only: bool = False, only: Sequence[str] = ()) -> list[Path]:
     """Raises SpecfitError for a name that no script has."""
     patterns = (TABLES,) if tables_only else (TABLES, FIGURES)
@@ -53,7 +49,7 @@ def scripts_of(tables_only: bool = False, only: Sequence[str] = ()) -> list[Path
             raise SpecfitError(f"no script makes {name}; there is {', '.join(sorted(known))}")
     if only:
         return [path for path in paths if path.stem in only]
-    return [path for path in paths if path.stem not in UNKEPT]
+    return paths
 
 
 def load(path: Path) -> ModuleType:

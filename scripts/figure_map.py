@@ -24,9 +24,10 @@ from specfit.results.stamp import INTERVALS, words_of
 SUITE = "map"
 COLOURS = "PuOr_r"  # readable without colour too: AR's side is dark, and every cell has a letter
 MARKS = {
-    "paper_main": ("o", "the paper's (paper_main)"),
+    "paper_main": ("o", "the paper's operating point (paper_main)"),
     "rtx4090": ("s", "its RTX 4090 (rtx4090)"),
 }
+DARK = 0.18  # of the colours' range from either end: letters are white there
 Places = dict[str, tuple[float, float]]
 
 
@@ -40,7 +41,7 @@ def make(desk: Desk) -> Drawing:
         "Every cell is a replay; A, E or S is fastest (AR + cache, EAGLE-3 + cache, SpecFit), in "
         "grey where the gain's interval holds 1. Colour: the best drafting system over AR whose "
         "experts move alike. Learned routes, token table for AR; prefetching keeps a slot less.",
-        INTERVALS,
+        INTERVALS.replace("Brackets", "Intervals"),
     ]
     stamp = desk.stamp(rows, SUITE, extra=extra)
     title = f"Does speculation pay here? (times {words_of(rows)})"
@@ -98,7 +99,12 @@ def _draw(axes: Any, atlas: Atlas, panel: Panel, norm: TwoSlopeNorm) -> None:
     for y, line in enumerate(spots):
         for x, spot in enumerate(line):
             sure = spot.is_clear
-            looks = {"color": "black" if sure else "0.55", "weight": "bold" if sure else "normal"}
+            on_dark = not DARK < norm(spot.gain.value) < 1 - DARK
+            sure_colour, other = ("white", "0.75") if on_dark else ("black", "0.55")
+            looks = {
+                "color": sure_colour if sure else other,
+                "weight": "bold" if sure else "normal",
+            }
             axes.text(x, y, LETTERS[spot.best], ha="center", va="center", fontsize=5.5, **looks)
     axes.set_xticks(range(len(atlas.link_gbps)), [f"{g:g}" for g in atlas.link_gbps], fontsize=7)
     axes.set_yticks(range(len(atlas.fixed_ms)), [f"{f:g}" for f in atlas.fixed_ms], fontsize=7)

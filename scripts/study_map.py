@@ -12,6 +12,7 @@ that all of one slot count need the same memory.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from specfit.commands import compose
 from specfit.config import RunConfig, SelectorConfig, from_hydra
 from specfit.core import SpecfitError
 from specfit.rehearsal import rehearse
-from specfit.results.atomic import write_json
+from specfit.results.atomic import write_text
 from specfit.results.recording import find_recording, read_once
 from specfit.results.rows import load_run
 
@@ -151,7 +152,7 @@ def main() -> int:
     }
     out = options.out or folder.parent.parent / "bench" / f"map_{info.run_id}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(out, document)
+    write_text(out, json.dumps(document) + "\n")  # compact: thousands of numbers
     print(f"rows: {out}")
     return 0
 
