@@ -18,6 +18,7 @@ from specfit.routes.last_token import LastTokenRoutes
 from specfit.routes.noisy import NoisyRoutes
 from specfit.routes.token_table import TokenTableRoutes, load_table
 from specfit.selection.cost import CostModel
+from specfit.selection.levels import LevelCost
 from specfit.selection.registry import Choice
 from specfit.selection.rivals.moe_speq import LinkCosts
 from specfit.selection.selectors import SpecFit
@@ -42,8 +43,14 @@ def build_selector(facts: Facts, cost: CostModel | None, sizes: BySize | None = 
         sizes,
         link_costs(facts.profile, facts.billing),
         facts.config.cost,
+        level_cost(facts),
     )
     return facts.kind.make(choice)
+
+
+def level_cost(facts: Facts) -> LevelCost | None:
+    ms = facts.config.level_cost_ms
+    return LevelCost(ms * 1e6, facts.config.drafter.max_depth) if ms else None
 
 
 def link_costs(profile: Profile, billing: Billing) -> LinkCosts | None:

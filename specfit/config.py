@@ -173,6 +173,7 @@ class RunConfig(Section):
     objective: str = "ratio"  # lambda: R - lambda T (app. A.1)
     lambda_tokens_per_s: float | None = None  # null: the run's own throughput so far
     cost: str = "union"  # how a selection is priced: see specfit/selection/costs.py
+    level_cost_ms: float = 0.0  # of a drafted level, in selection: specfit/selection/levels.py
     policy: str = "lru"  # which resident goes: see specfit/offload/victims.py
     bypass: bool = False  # a layer that wants more than its slots streams the rest past them
     prefetch: str = "off"  # what comes in before it is demanded: see specfit/offload/prefetch.py
@@ -234,14 +235,11 @@ def _refuse_extra_keys(composed: Any, kind: type, prefix: str = "") -> None:
 
 def check(config: RunConfig) -> None:
     """What can be said before anything is loaded. Raises SpecfitError."""
-    _at_least("limit", config.limit, 1)
-    _at_least("max_new_tokens", config.max_new_tokens, 1)
-    _at_least("dataset.limit", config.dataset.limit, 1)
-    _at_least("dataset.max_new_tokens", config.dataset.max_new_tokens, 1)
-    _at_least("dataset.max_document_tokens", config.dataset.max_document_tokens, 1)
+    for key in ("limit", "max_new_tokens", "prefill_chunk", "threads", "prefetch_blocks"):
+        _at_least(key, getattr(config, key), 1)
+    for key in ("limit", "max_new_tokens", "max_document_tokens"):
+        _at_least(f"dataset.{key}", getattr(config.dataset, key), 1)
     _at_least("model.num_layers", config.model.num_layers, 1)
-    _at_least("prefill_chunk", config.prefill_chunk, 1)
-    _at_least("threads", config.threads, 1)
     _at_least("record.batch", config.record.batch, 1)
     _one_of("record.split", config.record.split, ("evaluation", "train", "development"))
     _at_least("selector.k", config.selector.k, 0)
@@ -251,10 +249,10 @@ def check(config: RunConfig) -> None:
     _at_least("calibration.slots", config.calibration.slots, 0)
     _one_of("calibration.at", config.calibration.at, ("primary", "own"))
     _one_of("objective", config.objective, ("ratio", "lambda"))
+    _at_least("level_cost_ms", config.level_cost_ms, 0)
     _one_of("prefetch", config.prefetch, ("off", "root", "tree", "layer"))
-    _at_least("prefetch_blocks", config.prefetch_blocks, 1)
     _one_of("miss", config.miss, ("transfer", "cpu", "auto"))
-    if config.lambda_tokens_per_s is not None and config.objective != "lambda":
+    if config.lambda_tokens_per_s is not None and config.objective == "ratio":
         raise SpecfitError("lambda_tokens_per_s is read by objective=lambda alone; set both")
     _one_of("logger.name", config.logger.name, ("none", "wandb"))
     if config.logger.mode is not None:

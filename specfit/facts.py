@@ -196,7 +196,8 @@ class Facts(ABC):
         elif self.routes_file is not None:
             digests["routes"] = file_digest(self.routes_file)
         if not self.kind.needs_cost:  # nothing is priced, so nothing is maximised
-            del config["objective"], config["lambda_tokens_per_s"], config["cost"]
+            for key in ("objective", "lambda_tokens_per_s", "cost", "level_cost_ms"):
+                del config[key]
         if calibration_id is not None:
             digests["calibration"] = calibration_id
         return identity.run_identity(config, digests, self.clock, self.device_name)

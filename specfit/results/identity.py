@@ -62,6 +62,7 @@ NEUTRAL: dict[str, Any] = {
     "objective": "ratio",
     "lambda_tokens_per_s": None,
     "cost": "union",
+    "level_cost_ms": 0.0,
     "routes.level_ms": 0.0,
     "gpu.host_expert_us": 0.0,
     "policy": "lru",

@@ -10,6 +10,7 @@ from specfit.plugins import named
 from specfit.protocols import Selector
 from specfit.selection.cost import CostModel
 from specfit.selection.costs import pricing_named
+from specfit.selection.levels import LevelCost
 from specfit.selection.rivals.cascade import Cascade
 from specfit.selection.rivals.chain import ChainK
 from specfit.selection.rivals.ecospec import EcoSpec
@@ -40,6 +41,7 @@ class Choice:
     sizes: BySize | None = None  # of the same probes, for kinds that need it
     link: LinkCosts | None = None  # of the profile, where it has them
     form: str = "union"  # of the cost, for the rule that takes several
+    level: LevelCost | None = None  # None: every T is a full-depth cycle's, as in the paper
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def _specfit(choice: Choice) -> Selector:
         choice.adaptive_depth,
         rule=_rule(choice),
         pricing=pricing_named(choice.form),
+        level=choice.level,
     )
 
 
@@ -119,6 +122,8 @@ def _plain_only(choice: Choice) -> None:
         raise SpecfitError(f"selector={choice.name} maximises a ratio; use objective=ratio")
     if choice.form != "union":
         raise SpecfitError(f"selector={choice.name} counts the union; use cost=union")
+    if choice.level is not None:
+        raise SpecfitError(f"selector={choice.name} prices full-depth cycles; use level_cost_ms=0")
 
 
 SELECTORS: dict[str, Kind] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from specfit.core import CycleRecord, DraftTree, Routes, Selection, SpecfitError
 from specfit.protocols import Selector
 from specfit.selection.cost import CostModel
+from specfit.selection.levels import LevelCost
 from specfit.selection.pricing import Pricing
 from specfit.selection.probes import most_probable
 from specfit.selection.resident import Resident, Weighted
@@ -65,7 +66,8 @@ class SpecFit(Selector):
     highest R - lambda T (app. A.1).
 
     With `adaptive_depth` it is asked after every level with the pool so far; `pricing` is the form
-    of T, the paper's by default. Not safe for two threads at once.
+    of T, the paper's by default; with a `level` cost T is of a cycle that ends with this pool. Not
+    safe for two threads at once.
     """
 
     drafts = True
@@ -80,6 +82,7 @@ class SpecFit(Selector):
         name: str = "specfit",
         rule: LambdaRule | None = None,
         pricing: Callable[[CostModel, int, int], Pricing] = Union,
+        level: LevelCost | None = None,
     ) -> None:
         if k > cost.k:
             raise SpecfitError(
@@ -90,17 +93,21 @@ class SpecFit(Selector):
         self.k = k
         self.adaptive_depth = adaptive_depth
         self.rule = rule
-        self._pricing = pricing(cost, num_experts, k)
+        costs = [cost]
+        if level is not None:
+            costs = [level.spared(cost, drafted) for drafted in range(level.levels + 1)]
+        self._pricings = [pricing(one, num_experts, k) for one in costs]  # by levels drafted
 
     def watch(self, resident: Resident) -> None:
         """Where a cost by residency asks which experts have slots."""
-        if isinstance(self._pricing, Weighted):
-            self._pricing.watch(resident)
+        for pricing in self._pricings:
+            if isinstance(pricing, Weighted):
+                pricing.watch(resident)
 
     def select(self, tree: DraftTree, routes: Routes | None) -> Selection:
         assert routes is not None and len(routes) == len(tree), "one route per pool node"
         price = None if self.rule is None else self.rule.price()
-        found = self._pricing.best(tree, routes, price)
+        found = self._pricings[min(tree.levels, len(self._pricings) - 1)].best(tree, routes, price)
         return Selection(
             found.nodes, found.reward, round(found.predicted_ns), found.searched_subtrees
         )

@@ -21,6 +21,7 @@ NEUTRAL = {
     "bypass": "False",
     "prefetch": "off",
     "cost": "union",
+    "level_cost_ms": "0.0",
     "miss": "transfer",
     "temperature": "1.0",
 }
@@ -39,6 +40,7 @@ class Setting:
     bypass: str
     prefetch: str
     cost: str
+    level_cost_ms: str
     miss: str
     temperature: str
 
@@ -112,7 +114,7 @@ def policy_sheet(fields: Sequence[Field], timed: str) -> Sheet:
 
 def cost_sheet(fields: Sequence[Field], timed: str) -> Sheet:
     title = "Forms of the cost, on demand and with prefetching"
-    return _by_slots(fields, (OWN,), ("cost", "prefetch", "routes"), timed, title, "experts")
+    return _by_slots(fields, (OWN,), ("cost", "level_cost_ms", "prefetch", "routes"), timed, title, "experts")
 
 
 def prefetch_sheet(fields: Sequence[Field], timed: str) -> Sheet:
