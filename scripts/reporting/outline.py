@@ -87,6 +87,12 @@ SECTIONS = (
         ("table_rivals", "table_routes", "table_movement"),
     ),
     Section(
+        "map",
+        "Does speculation pay?",
+        "The best system over link and fixed cost, and what specfit.advise says against full runs.",
+        ("figure_map", "table_map", "table_advice"),
+    ),
+    Section(
         "constants",
         "What the assumed constants decide",
         "The headline ratios at half and double each constant that a profile assumes.",
