@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from specfit.commands import hydra_command
 from specfit.config import RunConfig, from_hydra
+from specfit.core import SpecfitError
 
 if TYPE_CHECKING:
     from specfit.advising import Advice, Tried
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from specfit.results.recording import Recording
 
 REQUESTS = 12
-OURS = (
-    *("selector", "cache_slots", "routes", "policy", "prefetch", "cost", "calibration.at"),
-    *("limit", "max_new_tokens", "force"),
+DECIDED = (
+    *("selector", "objective", "cost", "level_cost_ms", "routes", "policy", "bypass", "prefetch"),
+    *("prefetch_blocks", "miss", "calibration.at", "recording"),
 )
-"""Keys that the advice decides, or that only shorten it: not part of the command it gives."""
+"""Keys that the advice decides."""
+OURS = (*DECIDED, "cache_slots", "limit", "max_new_tokens", "force")
+"""With those that only shorten it: not part of the command it gives."""
 UNCLEAR = 0.02  # below this gain nobody should change a setting for it
 
 
@@ -37,8 +40,10 @@ def advise(composed: Any) -> int:
     from specfit.console import headline, say
     from specfit.countdown import Countdown
 
-    config = with_profile(from_hydra(composed), say)
+    config = from_hydra(composed)
     said = [item.lstrip("+~") for item in HydraConfig.get().overrides.task]
+    refuse_decided(said)
+    config = with_profile(config, say)
     facts = facts_of(config, [item.partition("=")[0] for item in said])
     say(headline(facts))
     for note in facts.notes:
@@ -54,6 +59,12 @@ def advise(composed: Any) -> int:
     for line in screen(advice, facts, len(recording.requests), kept):
         say(line)
     return 0
+
+
+def refuse_decided(said: Sequence[str]) -> None:
+    for item in said:
+        if key_group(item) in DECIDED:
+            raise SpecfitError(f"{item}: advise tries every setting and decides that; leave it out")
 
 
 def key_group(override: str) -> str:

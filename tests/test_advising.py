@@ -136,6 +136,24 @@ def test_one_screen_ends_with_a_command_that_runs(runnable, tmp_path, monkeypatc
     assert again.out.splitlines()[-len(lines[start:]) :] == lines[start:], "the same advice"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ("selector=ar", "selector=ar: advise tries every setting"),
+        ("routes.level_ms=1", "decides that; leave it out"),
+        ("calibration.at=own", "decides that; leave it out"),
+        ("limit=0", "limit is 0"),
+        ("gpu=nope", "gpu=nope is unknown"),
+    ],
+)
+def test_what_is_wrong_gets_a_sentence(wrong, sentence, tmp_path, monkeypatch, capsys):  # type: ignore[no-untyped-def]
+    from tests.runnable import in_process
+
+    ended = in_process("advise", monkeypatch, capsys)(f"results_dir={tmp_path}", wrong)
+    assert ended.code == 2 and sentence in ended.sentence
+    assert not list(tmp_path.iterdir())
+
+
 def test_too_many_slots_are_refused(runnable, tmp_path, monkeypatch, capsys):  # type: ignore[no-untyped-def]
     from tests.runnable import EXPERTS, in_process
 
