@@ -157,8 +157,8 @@ def probe(check: Check) -> tuple[bool | None, Figures]:
     from specfit.probed import probe_machine
 
     limit, tokens = (2, 10) if check.options.small else (4, 48)
-    overrides = [*check.pair, "gpu=local", f"limit={limit}", f"max_new_tokens={tokens}"]
-    config = check.facts(overrides).config
+    sizes = [f"limit={limit}", f"max_new_tokens={tokens}", f"cache_slots={check.slots}"]
+    config = check.facts([*check.pair, "gpu=local", *sizes]).config
     found = probe_machine(config, check.slots)
     for line in report(found):
         print(line)

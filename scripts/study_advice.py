@@ -37,7 +37,7 @@ def studied(folder: Path) -> dict[str, Any]:
     config = replace(stored_config(folder, whole, results), recording=None, limit=None)
     facts = facts_of(config, ["cache_slots"])
     sources = sources_of(facts)
-    short = recorded(facts, sources.drafting == "learned", say)
+    short = recorded(facts, sources, say)
     found = {}
     for slots in SLOTS:
         wanted = settings(slots, sources)

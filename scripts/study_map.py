@@ -6,7 +6,7 @@
 No oracle anywhere: SpecFit and prefetching go by learned routes, AR (which drafts nothing) by the
 token table, all billed. Whatever else the profile says stays. SpecFit is fitted at every point and
 slot count. A system that prefetches gives one slot per layer for the area its copies come into, so
-that all of one slot count need the same memory.
+that all of one slot count need the same memory. Of a single request only the corners are drawn.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from checking.stored import stored_config
 
 import specfit
 from specfit.commands import compose
-from specfit.config import RunConfig, SelectorConfig, from_hydra
+from specfit.config import RoutesConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.core import SpecfitError
 from specfit.rehearsal import rehearse
 from specfit.results.atomic import write_text
@@ -50,9 +49,22 @@ class Point:
     system: str
 
 
-def points() -> Iterator[Point]:
-    for values in product(FIXED_MS, LINK_GBPS, SLOTS, PREFETCH, SYSTEMS):
-        yield Point(*values)
+@dataclass(frozen=True)
+class Grid:
+    fixed_ms: tuple[float, ...] = FIXED_MS
+    link_gbps: tuple[float, ...] = LINK_GBPS
+    slots: tuple[int, ...] = SLOTS
+
+    def points(self) -> Iterator[Point]:
+        for values in product(self.fixed_ms, self.link_gbps, self.slots, PREFETCH, SYSTEMS):
+            yield Point(*values)
+
+
+def grid_of(requests: int) -> Grid:
+    """One request answers nothing: it shows that the map can be drawn."""
+    if requests > 1:
+        return Grid()
+    return Grid(FIXED_MS[:: len(FIXED_MS) - 1], LINK_GBPS[:: len(LINK_GBPS) - 1])
 
 
 @dataclass(frozen=True)
@@ -75,11 +87,17 @@ class Mapper:
             config,
             selector=SelectorConfig(point.system, adaptive_depth=point.system == "specfit"),
             gpu=replace(config.gpu, fixed_ms=point.fixed_ms, link_gbps=point.link_gbps),
-            routes=_routes("token_table" if point.system == "ar_cache" else "learned"),
+            routes=self._routes(config, point.system),
             prefetch=point.prefetch,
             cache_slots=point.slots - ahead,
             calibration=replace(config.calibration, at="own"),
         )
+
+    def _routes(self, config: RunConfig, system: str) -> RoutesConfig:
+        """AR drafts nothing that a network could read; its table lies beside the network."""
+        if system != "ar_cache":
+            return config.routes
+        return replace(_token_table(), path=config.routes.path)
 
 
 @cache
@@ -96,8 +114,8 @@ def _stored(folder: Path) -> RunConfig:
 
 
 @cache
-def _routes(name: str) -> Any:
-    return from_hydra(compose([f"routes={name}"])).routes
+def _token_table() -> RoutesConfig:
+    return from_hydra(compose(["routes=token_table"])).routes
 
 
 def shipped(billed: str) -> dict[str, dict[str, float]]:
@@ -133,7 +151,9 @@ def main() -> int:
     options = parser.parse_args()
     folder = options.replay
     try:
-        info, every = load_run(folder).info, list(points())
+        rows = load_run(folder)
+        info, grid = rows.info, grid_of(len(rows.ok_ids))
+        every = list(grid.points())
         print(f"{len(every)} points of {info.dataset}")
         with ProcessPoolExecutor(options.jobs) as pool:
             decoded = list(zip(every, pool.map(Mapper(folder), every, chunksize=6), strict=True))
@@ -145,7 +165,7 @@ def main() -> int:
     assert all(sums["committed_tokens"] == tokens for _, sums in decoded), "ids are the target's"
     document = {
         "info": asdict(info),
-        "grid": {"fixed_ms": FIXED_MS, "link_gbps": LINK_GBPS, "slots": SLOTS},
+        "grid": asdict(grid),
         "profiles": shipped(info.billed or ""),
         "committed_tokens": tokens,
         "points": [asdict(point) | {"decode_ns": sums["decode_ns"]} for point, sums in decoded],

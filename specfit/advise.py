@@ -18,7 +18,7 @@ from specfit.config import RunConfig, from_hydra
 from specfit.core import SpecfitError
 
 if TYPE_CHECKING:
-    from specfit.advising import Advice, Tried
+    from specfit.advising import Advice, Sources, Tried
     from specfit.resolve import Resolved
     from specfit.results.recording import Recording
 
@@ -44,12 +44,14 @@ def advise(composed: Any) -> int:
     said = [item.lstrip("+~") for item in HydraConfig.get().overrides.task]
     refuse_decided(said)
     config = with_profile(config, say)
+    folder = config.routes.path  # of a predictor of one's own
+    config = replace(config, routes=replace(config.routes, path=""))
     facts = facts_of(config, [item.partition("=")[0] for item in said])
     say(headline(facts))
     for note in facts.notes:
         say(note)
-    sources = sources_of(facts)
-    recording = recorded(facts, sources.drafting == "learned", say)
+    sources = sources_of(facts, folder)
+    recording = recorded(facts, sources, say)
     wanted = settings(facts.slots, sources)
     with Countdown() as countdown:
         countdown.starts(len(wanted), 0)
@@ -62,8 +64,9 @@ def advise(composed: Any) -> int:
 
 
 def refuse_decided(said: Sequence[str]) -> None:
+    """`routes.path` only says where a predictor of one's own lies."""
     for item in said:
-        if key_group(item) in DECIDED:
+        if key_group(item) in DECIDED and not item.startswith("routes.path="):
             raise SpecfitError(f"{item}: advise tries every setting and decides that; leave it out")
 
 
@@ -111,7 +114,7 @@ def facts_of(config: RunConfig, said: Sequence[str]) -> Resolved:
     return replace(facts, config=replace(config, cache_slots=facts.slots))
 
 
-def recorded(facts: Resolved, learned: bool, say: Any) -> Recording:
+def recorded(facts: Resolved, sources: Sources, say: Any) -> Recording:
     """The requests' pools, and what the predictor says of them; made when missing."""
     from specfit.advising import applied
     from specfit.predicting import add_predictions
@@ -119,8 +122,8 @@ def recorded(facts: Resolved, learned: bool, say: Any) -> Recording:
     from specfit.results.recording import read_once
 
     recording = read_once(find_or_record(facts, say))
-    if learned:
-        asked = applied(facts.config, ["routes=learned"])
+    if sources.drafting == "learned":
+        asked = applied(facts.config, sources.words("learned"))
         add_predictions(replace(facts, config=asked), recording, say)
     return recording
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from specfit.routes.predictor import load_predictor
 from specfit.routes.token_table import load_table
 
 POLICIES = ("lru", "decayed_lfu")
+TRAINED = ("learned", "token_table")
 OWN, EARLY = "calibration.at=own", "selector.adaptive_depth=true"
 BOUND = "selector=specfit"
 """The paper's own setting: exact routes, read while the clock stands still, as no machine can."""
@@ -35,6 +35,11 @@ class Sources:
 
     drafting: str  # learned, where a predictor of this pair is at hand
     plain: str  # AR drafts nothing: token_table, where one of this target is
+    folder: str = ""  # of their files, where it is not the package's
+
+    def words(self, name: str) -> list[str]:
+        has_file = name in TRAINED and self.folder
+        return [f"routes={name}", *([f"routes.path={self.folder}"] if has_file else [])]
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def settings(slots: int, sources: Sources) -> list[Setting]:
             for name, (said, routes, reads) in rules.items():
                 words = said.split()
                 if reads or prefetch != "off":
-                    words.append(f"routes={routes}")
+                    words += sources.words(routes)
                 if policy != POLICIES[0]:
                     words.append(f"policy={policy}")
                 if prefetch != "off":
@@ -82,8 +87,9 @@ def settings(slots: int, sources: Sources) -> list[Setting]:
     return [*found, Setting("SpecFit, exact routes off the clock", tuple(bound), can_run=False)]
 
 
-def sources_of(facts: Resolved) -> Sources:
-    """`last_token`, which needs no file, where none of this pair is at hand."""
+def sources_of(facts: Resolved, named: str = "") -> Sources:
+    """By the files in the folder `named`, else in the package; `last_token`, which needs no file,
+    where none of this pair is at hand."""
     pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
 
     def has(name: str, load: Callable[[], object]) -> bool:
@@ -93,18 +99,16 @@ def sources_of(facts: Resolved) -> Sources:
             return False
         return True
 
-    folder = {name: locate(_routes(name).path) for name in ("learned", "token_table")}
-    predictor = folder["learned"] / "learned.safetensors"
-    table = folder["token_table"] / "token_table.safetensors"
+    predictor, table = (locate(named or _path(name)) / f"{name}.safetensors" for name in TRAINED)
     plain = "last_token"
     if has("token_table", lambda: load_table(table, facts.target_digest)):
         plain = "token_table"
     learned = has("learned", lambda: load_predictor(predictor, pair, facts.device))
-    return Sources("learned" if learned else plain, plain)
+    return Sources("learned" if learned else plain, plain, named)
 
 
-def _routes(name: str) -> Any:
-    return from_hydra(compose([f"routes={name}"])).routes
+def _path(name: str) -> str:
+    return from_hydra(compose([f"routes={name}"])).routes.path
 
 
 def applied(config: RunConfig, overrides: Sequence[str]) -> RunConfig:

@@ -39,10 +39,11 @@ def fit_misses(
     return CostModel(solution[:-1] * time_unit, float(solution[-1] * time_unit / unit))
 
 
-def candidates(fitted: CostModel) -> Iterator[CostModel]:
+def candidates(fitted: CostModel) -> Iterator[tuple[float, CostModel]]:
+    """(share, cost). Where a miss was measured to cost nothing, all of them price it at nothing."""
     for weights in WEIGHTS:
         for share in SHARES:
-            yield replace(fitted, expert_ns=share * fitted.expert_ns, weights=weights)
+            yield share, replace(fitted, expert_ns=share * fitted.expert_ns, weights=weights)
 
 
 def best_prices(
@@ -50,7 +51,6 @@ def best_prices(
 ) -> tuple[CostModel, list[tuple[float, tuple[int, int], float]]]:
     """The candidate of highest throughput, the first of equals; and (share, weights, tokens/s) of
     each."""
-    tried = [(cost, throughput(cost)) for cost in candidates(fitted)]
-    best = max(tried, key=lambda pair: pair[1])[0]
-    shown = [(c.expert_ns / fitted.expert_ns, c.weights, speed) for c, speed in tried]
-    return best, shown
+    tried = [(share, cost, throughput(cost)) for share, cost in candidates(fitted)]
+    best = max(tried, key=lambda one: one[2])[1]
+    return best, [(share, cost.weights, speed) for share, cost, speed in tried]

@@ -110,4 +110,10 @@ def test_prices_are_those_of_most_throughput() -> None:
     assert len(list(candidates(fitted))) == len(SHARES) * len(WEIGHTS)
     best, tried = best_prices(fitted, lambda c: -abs(c.expert_ns - 5.5) - c.weights[1])
     assert best.expert_ns == pytest.approx(5.5) and best.weights == (1, 0)
-    assert len(tried) == len(SHARES) * len(WEIGHTS)
+    assert [share for share, _, _ in tried] == [*SHARES] * len(WEIGHTS)
+
+
+def test_a_miss_that_costs_nothing_has_prices_too() -> None:
+    fitted = CostModel(np.ones(3), 0.0)
+    best, tried = best_prices(fitted, lambda cost: 1.0)
+    assert best.expert_ns == 0 and len(tried) == len(SHARES) * len(WEIGHTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -12,20 +13,24 @@ from typing import Any
 
 import pytest
 
-import specfit.batches
 import specfit.execution
 import specfit.probing
+from specfit.commands import compose
+from specfit.config import from_hydra
 from specfit.core import SpecfitError
 from specfit.results.rows import load_run
 from specfit.results.suite import find_suite, read_suite
 from specfit.suites.files import choices, read_suite_file, suite_names
 from specfit.suites.planning import Plan, Wanted, plan_suites
 from specfit.suites.running import run_all, todo
+from tests.routes.predictors import write_files
 from tests.runnable import Ended, Runnable, make_runnable
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "experiments"
 MANY_CELLS = 20
+REFITTING = ("sweep", "map", "advice")
+READS_FILE = re.compile(r"routes=(learned|token_table)")
 ONE = """
 common: limit=2 max_new_tokens=5 cache_slots=4
 smoke: limit=1
@@ -53,26 +58,55 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def two_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fit from 32 probes instead of 144: how good it is does not matter here."""
-    for module in (specfit.probing, specfit.batches):
-        monkeypatch.setattr(module, "QUESTIONS", 2)
-        monkeypatch.setattr(module, "POSITIONS", specfit.probing.POSITIONS[:1])
+    """A fit from 32 probes instead of 144: how good it is does not matter here. Recordings hold the
+    whole questions: policies and prices read further than these probes do."""
+    import_module("specfit.batches")  # whose own copies stay whole
+    monkeypatch.setattr(specfit.probing, "QUESTIONS", 2)
+    monkeypatch.setattr(specfit.probing, "POSITIONS", specfit.probing.POSITIONS[:1])
+
+
+@pytest.fixture(scope="module")
+def predictors(pair: Runnable) -> Path:
+    """Files of routes=learned and routes=token_table for this pair, untrained."""
+    from specfit.resolve import resolve
+
+    facts = resolve(from_hydra(compose(pair.overrides)))
+    digests = {"target": facts.target_digest, "drafter": facts.drafter_digest}
+    shape = facts.geometry
+    sizes = (shape.vocabulary, shape.layers, shape.experts, shape.top_k)
+    return write_files(pair.target.parent / "routes", digests, shape.hidden, sizes)
+
+
+def told_where(name: str, files: Path) -> list[str]:
+    """The overrides that point every cell which reads a predictor to these files."""
+    names: set[str] = set()
+    for group in read_suite_file(name, SHIPPED).groups:
+        for axis in group.axes:
+            names |= {key for key, line in axis.items() if READS_FILE.search(line)}
+        if READS_FILE.search(group.common):
+            names |= set(group.axes[-1])
+    return [f"{one}:routes.path={files}" for one in sorted(names)]
 
 
 def shipped() -> Iterator[Any]:
-    """Those of many cells are slow: mostly composing a hundred configs."""
+    """Those of many cells are slow: mostly composing a hundred configs; so are those whose studies
+    fit again in a process of their own, from all of the states."""
     for name in suite_names(SHIPPED):
-        if name == "sweep":  # refits in a process of its own, from all of the states: below
-            continue
         cells = sum(len(list(choices(g))) for g in read_suite_file(name, SHIPPED).groups)
-        yield pytest.param(name, marks=[pytest.mark.slow] if cells > MANY_CELLS else [])
+        is_slow = cells > MANY_CELLS or name in REFITTING
+        yield pytest.param(name, marks=[pytest.mark.slow] if is_slow else [])
 
 
-@pytest.mark.usefixtures("two_states")
 @pytest.mark.parametrize("name", list(shipped()))
-def test_every_shipped_suite_runs(name: str, pair: Runnable, shared: Path) -> None:
-    wanted = Wanted("smoke", tuple(pair.overrides), results=shared)
-    (plan,) = plan_suites([name], wanted, SHIPPED)
+def test_every_shipped_suite_runs(
+    name: str, pair: Runnable, predictors: Path, shared: Path, request: pytest.FixtureRequest
+) -> None:
+    if name in REFITTING:  # fits of its own, which no other suite shares
+        shared = request.getfixturevalue("tmp_path")
+    else:
+        request.getfixturevalue("two_states")
+    arguments = (*pair.overrides, *told_where(name, predictors))
+    (plan,) = plan_suites([name], Wanted("smoke", arguments, results=shared), SHIPPED)
     assert not plan.refused
     said: list[str] = []
     assert not run_all(todo([plan], shared), shared, said.append), said
@@ -86,15 +120,6 @@ def test_every_shipped_suite_runs(name: str, pair: Runnable, shared: Path) -> No
         else:
             assert load_run(cell.path(shared)).ok_ids
     assert not todo([plan], shared)
-
-
-@pytest.mark.slow
-def test_the_sweep_runs(pair: Runnable, tmp_path: Path) -> None:
-    (plan,) = plan_suites(
-        ["sweep"], Wanted("smoke", tuple(pair.overrides), results=tmp_path), SHIPPED
-    )
-    said: list[str] = []
-    assert not run_all(todo([plan], tmp_path), tmp_path, said.append), said
 
 
 # -- one small suite -------------------------------------------------------------------------------
