@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from specfit.core import DraftTree, Request, Routes, Selection, SpecfitError
+from specfit.core import DraftTree, IntArray, Request, Routes, Selection, SpecfitError
 from specfit.cycle import Laps, Session
 from specfit.decoder import Decoder
 from specfit.protocols import Clock, Drafter, Foresight, RouteSource, Selector, Target
@@ -57,6 +57,36 @@ class ForcedTree(Selector):
         return Selection(self.nodes)
 
 
+class Walking(NoDraft):
+    """Plain decoding that the route source hears: a run's source knows every token so far."""
+
+    reads_routes = True
+
+
+class Heard(RouteSource):
+    """A run's source, which may remember the text: it hears the question and nothing of a probe."""
+
+    def __init__(self, source: RouteSource) -> None:
+        self._source, self.probing = source, False
+
+    @property
+    def on_clock(self) -> bool:
+        return self._source.on_clock
+
+    def begin(self, request: Request) -> None:
+        self._source.begin(request)
+
+    def read(self, root_token: int, tree: DraftTree, context_tokens: int) -> Routes:
+        return self._source.read(root_token, tree, context_tokens)
+
+    def observe(self, routed: IntArray) -> None:
+        if not self.probing:
+            self._source.observe(routed)
+
+    def end_cycle(self) -> None:
+        self._source.end_cycle()
+
+
 class Prober:
     """Walks questions by plain cached decoding and probes at fixed positions.
 
@@ -77,9 +107,9 @@ class Prober:
         self._num_experts = num_experts
         searching = SpecFit(CostModel(np.ones(k + 1), 1.0), num_experts, k)
         self._forced = ForcedTree(searching, drafter.max_depth)
-        self._prober = Decoder(target, drafter, routes, self._forced, clock, foresight)
-        walker: Selector = NoDraft("ar_cache")
-        self._walker = Decoder(target, None, None, walker, clock)
+        self._routes = Heard(routes)
+        self._prober = Decoder(target, drafter, self._routes, self._forced, clock, foresight)
+        self._walker = Decoder(target, None, self._routes, Walking("ar_cache"), clock)
 
     def run(self, requests: Iterator[Request]) -> list[Probe]:
         """Probes of the first QUESTIONS requests that are long enough."""
@@ -110,6 +140,7 @@ class Prober:
 
     def _state(self, session: Session) -> list[Probe]:
         saved = self._target.residency(), self._target.length, self._drafter.length
+        self._routes.probing = True
         trees = self._trees(session)
         self._put_back(*saved)
         probes = []
@@ -132,14 +163,15 @@ class Prober:
                     + (record.used_prefetched_experts or 0),
                 )
             )
+        self._routes.probing = False
         return probes
 
     def _trees(self, session: Session) -> Sequence[tuple[str, tuple[int, ...]]]:
         """Both families at every size from 0 to k; size 0 is one tree, probed twice."""
         self._forced.nodes = ()  # nothing of the state before is legal here
         drafted = self._prober.draft_and_select(session, Laps())
-        assert drafted.routes is not None and self._prober.routes is not None
-        self._prober.routes.end_cycle()
+        assert drafted.routes is not None
+        self._routes.end_cycle()
         rows = bitmaps(drafted.routes, self._num_experts)
         trees: list[tuple[str, tuple[int, ...]]] = []
         for size in range(min(self._k, len(drafted.tree)) + 1):

@@ -60,6 +60,19 @@ def test_replayed_rows_are_the_runs(
     assert (billed > 0) == (routes != "last_token")
 
 
+@pytest.mark.parametrize("routes", ["learned", "token_table", "last_token"])
+def test_a_prefetching_run_is_fitted_as_its_replay_is(
+    desk: Desk, recording: Recording, files: Path, routes: str
+) -> None:
+    """Its probes are predicted too: what a source remembers is the text before them, no probe."""
+    said = [f"routes={routes}", "cache_slots=3", "calibration.at=own", "prefetch=layer"]
+    if routes != "last_token":
+        said.append(f"routes.path={files}")
+    live = desk.live(*said)
+    assert_same_rows(live, desk.replay(recording, *said))
+    assert live.cycles["prefetched_experts"].sum() > 0
+
+
 def test_the_id_names_the_predictor_and_not_its_folder(
     desk: Desk, recording: Recording, files: Path, tmp_path: Path
 ) -> None:
