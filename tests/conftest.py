@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,13 @@ def specfit_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"SPECFIT_DATA names {folder}, which is no folder")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _absl_closes_no_capture() -> Iterator[None]:
+    """absl (rouge-score's) keeps the stderr that it was first imported under, here pytest's capture
+    file, and closes it when a launcher sets up logging anew: pytest then ends without a word."""
+    yield
+    absl = sys.modules.get("absl.logging")
+    if absl is not None:
+        absl.get_absl_handler().python_handler.stream = sys.__stderr__

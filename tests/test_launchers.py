@@ -59,9 +59,7 @@ def sweep(command: Command, runnable: Runnable, tmp_path: Path):  # type: ignore
     return run
 
 
-@pytest.mark.parametrize(
-    "launcher", ["joblib", pytest.param("submitit_local", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_jobs_of_other_processes_leave_the_rows_of_serial_ones(sweep, launcher: str) -> None:  # type: ignore[no-untyped-def]
     """One job is bad and one comes twice: the others finish, the pair leaves one run."""
     needs(launcher)
