@@ -52,7 +52,7 @@ def advise(composed: Any) -> int:
         say(note)
     sources = sources_of(facts, folder)
     recording = recorded(facts, sources, say)
-    wanted = settings(facts.slots, sources)
+    wanted = settings(facts.slots, sources, facts.profile.overlap)
     with Countdown() as countdown:
         countdown.starts(len(wanted), 0)
         tried = try_all(facts.config, recording, wanted, countdown.advances)

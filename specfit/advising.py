@@ -61,9 +61,11 @@ class Tried:
     found: Rehearsal
 
 
-def settings(slots: int, sources: Sources) -> list[Setting]:
+def settings(slots: int, sources: Sources, overlap: bool = True) -> list[Setting]:
     """Simplest first: of equals the first is advised. An area for prefetched experts costs a slot
-    per layer, so that every setting needs the same memory."""
+    per layer, so that every setting needs the same memory; where copying and computing take turns
+    (no `overlap`) nothing can come in early."""
+    ahead = ("off", "layer") if slots and overlap else ("off",)
     rules = {
         "AR + cache": ("selector=ar_cache", sources.plain, False),
         "EAGLE-3 + cache": ("selector=eagle3_cache", sources.drafting, False),
@@ -72,7 +74,7 @@ def settings(slots: int, sources: Sources) -> list[Setting]:
     }
     found = []
     for policy in POLICIES if slots else POLICIES[:1]:
-        for prefetch in ("off", "layer") if slots else ("off",):
+        for prefetch in ahead:
             for name, (said, routes, reads) in rules.items():
                 words = said.split()
                 if reads or prefetch != "off":

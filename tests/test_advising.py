@@ -39,6 +39,12 @@ def test_without_room_nothing_is_kept_and_nothing_comes_early() -> None:
     assert not [o for one in found for o in one.overrides if o.startswith(("prefetch", "policy"))]
 
 
+def test_where_copies_and_computing_take_turns_nothing_comes_early() -> None:
+    found = settings(12, SOURCES, overlap=False)
+    assert len(found) == 9 and all(slots_of(one) == 12 for one in found)
+    assert not [o for one in found for o in one.overrides if o.startswith("prefetch")]
+
+
 def rehearsal(ms: list[int], tokens: list[int], **changes: list[int]) -> Rehearsal:
     """One cycle a millisecond, all of it verifying and half of that waiting."""
     ns = np.array(ms) * 10**6

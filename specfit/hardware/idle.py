@@ -38,6 +38,11 @@ class IdleLink:
                 "before a layer's routes are known; measure them with `python -m specfit.probe`, "
                 "set them, or use prefetch=off"
             )
+        if not profile.overlap:
+            raise SpecfitError(
+                f"with gpu={profile.name} copying and computing take turns (gpu.overlap is false, "
+                "as on a CPU), so no copy ahead of demand is free; use prefetch=off"
+            )
         copy = round(billing.expert_bytes / profile.link_gbps)
         layers = billing.layers
         return cls(

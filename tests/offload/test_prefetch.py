@@ -83,6 +83,8 @@ def test_pieces_end_within_the_free_stretch() -> None:
     assert link.drafting("level") == 500
     with pytest.raises(SpecfitError, match="use prefetch=off"):
         IdleLink.of(Profile("q", None, 1.0), Billing.own(2, 10), 0.0)
+    with pytest.raises(SpecfitError, match="take turns"):
+        IdleLink.of(Profile("q", 1.0, 1.0, overlap=False), Billing.own(2, 10), 0.0)
 
 
 def test_a_full_area_takes_no_more() -> None:
