@@ -115,7 +115,7 @@ def test_prefill_and_a_cut_path_teach_nothing(unseen) -> None:  # type: ignore[n
 
 
 def test_a_probes_own_parts_are_in_the_link_term() -> None:
-    """What a probe times beside the fixed cost is paid by every cycle of a rule that always drafts."""
+    """Every cycle of a rule that always drafts pays what a probe times beside the fixed cost."""
     from specfit.assembly import link_costs
     from specfit.hardware.profile import Billing, Profile
 
