@@ -9,20 +9,19 @@ recorded evaluation requests, which it never reads. A replay's rows are those of
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from checking.stored import stored_config
+from checking.studying import study_command
 
 from specfit.advise import facts_of, recorded
 from specfit.advising import Tried, advise_on, settings, sources_of, try_all
 from specfit.config import RunConfig
 from specfit.console import say
 from specfit.core import SpecfitError
-from specfit.results.atomic import write_json
 from specfit.results.recording import Recording, find_recording, read_once
 from specfit.results.rows import load_run
 
@@ -63,25 +62,5 @@ def _tried(config: RunConfig, recording: Recording, wanted: Any) -> list[Tried]:
     return try_all(config, recording, wanted, lambda: None)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("replay", type=Path)
-    parser.add_argument("--out", type=Path, help="default: bench/advice_<run id>.json of results")
-    options = parser.parse_args()
-    try:
-        document = studied(options.replay)
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
-    name = f"advice_{document['info']['run_id']}.json"
-    out = options.out or options.replay.parent.parent / "bench" / name
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(out, document)
-    print(f"rows: {out}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(study_command(__doc__, "advice", studied))

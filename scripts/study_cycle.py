@@ -11,7 +11,6 @@ others those that they would add to the selection.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from checking.studying import study_command
 
 from specfit.core import PROBABILITY_ONE, Routes, SpecfitError
-from specfit.results.atomic import write_json
 from specfit.results.fits import find_fit
 from specfit.results.manifest import read_manifest
 from specfit.results.recorded import RecordedRequest
@@ -144,27 +143,19 @@ def words(tokenizer: Any | None, recorded: RecordedRequest, position: int, nodes
     return {"tokens": drafted, "texts": texts, "context": context}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("replay", type=Path)
-    parser.add_argument("--out", type=Path, help="default: bench/cycle_<run id>.json of results")
-    options = parser.parse_args()
-    results = options.replay.parent.parent
-    try:
-        rows = load_run(options.replay)
-        recording = read_recording(find_recording(str(rows.info.recording), results))
-        cost = cost_of(options.replay)
-        row, among = chosen_cycle(rows)
-        recorded = next(r for r in recording.requests if r.request_id == row["request_id"])
-        found = taken_apart(recorded, row, cost, recording.shape.experts)
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+def studied(folder: Path) -> dict[str, Any]:
+    rows = load_run(folder)
+    recording = read_recording(find_recording(str(rows.info.recording), folder.parent.parent))
+    cost = cost_of(folder)
+    row, among = chosen_cycle(rows)
+    recorded = next(r for r in recording.requests if r.request_id == row["request_id"])
+    found = taken_apart(recorded, row, cost, recording.shape.experts)
     told = words(
         tokenizer_of(recording.config["model"]), recorded, found["position"], len(found["nodes"])
     )
     kept = rows.cycles.columns.drop(["run_id", "request_id", "stop_reason"])
-    document = {
+    print(f"request {row['request_id']}, cycle {int(row['cycle'])}")
+    return {
         "info": asdict(rows.info),
         "rule": RULE,
         "among": among,
@@ -176,12 +167,7 @@ def main() -> int:
         **found,
         **told,
     }
-    out = options.out or results / "bench" / f"cycle_{rows.info.run_id}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(out, document)
-    print(f"request {row['request_id']}, cycle {int(row['cycle'])}: {out}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(study_command(__doc__, "cycle", studied))

@@ -10,17 +10,17 @@ end of an answer are left out: whether they would have been accepted is not know
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from checking.studying import study_command
 
-from specfit.core import PROBABILITY_ONE, SpecfitError
-from specfit.results.atomic import write_json
+from specfit.core import PROBABILITY_ONE
 from specfit.results.recorded import RecordedRequest
 from specfit.results.recording import find_recording, read_recording
 from specfit.results.rows import load_run
@@ -52,34 +52,22 @@ def counted(requests: Sequence[RecordedRequest]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("replay", type=Path)
-    parser.add_argument("--out", type=Path, help="default: bench/drafter_<run id>.json of results")
-    options = parser.parse_args()
-    results = options.replay.parent.parent
-    try:
-        rows = load_run(options.replay)
-        recording = read_recording(find_recording(str(rows.info.recording), results))
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+def studied(folder: Path) -> dict[str, Any]:
+    rows = load_run(folder)
+    found = find_recording(str(rows.info.recording), folder.parent.parent)
     wanted = set(rows.ok_ids)
-    requests = [r for r in recording.requests if r.request_id in wanted]
+    requests = [r for r in read_recording(found).requests if r.request_id in wanted]
     table = counted(requests)
-    document = {
+    positions = sum(r.positions for r in requests)
+    print(f"{positions} positions of {len(requests)} requests")
+    return {
         "info": asdict(rows.info),
         "requests": len(requests),
-        "positions": sum(r.positions for r in requests),
+        "positions": positions,
         "bins": BINS,
         "counts": {name: table[name].tolist() for name in table.columns},
     }
-    out = options.out or results / "bench" / f"drafter_{rows.info.run_id}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(out, document)
-    print(f"{document['positions']} positions of {len(requests)} requests: {out}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(study_command(__doc__, "drafter", studied))

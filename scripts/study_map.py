@@ -11,9 +11,6 @@ that all of one slot count need the same memory. Of a single request only the co
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -21,15 +18,16 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from checking.stored import stored_config
+from checking.studying import study_command
 
 import specfit
 from specfit.commands import compose
 from specfit.config import RoutesConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.core import SpecfitError
 from specfit.rehearsal import rehearse
-from specfit.results.atomic import write_text
 from specfit.results.recording import find_recording, read_once
 from specfit.results.rows import load_run
 
@@ -141,41 +139,24 @@ def check_own(folder: Path, decoded: list[tuple[Point, dict[str, list[int]]]]) -
         )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("replay", type=Path)
-    parser.add_argument("--out", type=Path, help="default: bench/map_<run id>.json of results")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_args()
-    folder = options.replay
-    try:
-        rows = load_run(folder)
-        info, grid = rows.info, grid_of(len(rows.ok_ids))
-        every = list(grid.points())
-        print(f"{len(every)} points of {info.dataset}")
-        with ProcessPoolExecutor(options.jobs) as pool:
-            decoded = list(zip(every, pool.map(Mapper(folder), every, chunksize=6), strict=True))
-        check_own(folder, decoded)
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+def mapped(folder: Path) -> dict[str, Any]:
+    rows = load_run(folder)
+    info, grid = rows.info, grid_of(len(rows.ok_ids))
+    every = list(grid.points())
+    print(f"{len(every)} points of {info.dataset}")
+    with ProcessPoolExecutor() as pool:
+        decoded = list(zip(every, pool.map(Mapper(folder), every, chunksize=6), strict=True))
+    check_own(folder, decoded)
     tokens = decoded[0][1]["committed_tokens"]
     assert all(sums["committed_tokens"] == tokens for _, sums in decoded), "ids are the target's"
-    document = {
+    return {
         "info": asdict(info),
         "grid": asdict(grid),
         "profiles": shipped(info.billed or ""),
         "committed_tokens": tokens,
         "points": [asdict(point) | {"decode_ns": sums["decode_ns"]} for point, sums in decoded],
     }
-    out = options.out or folder.parent.parent / "bench" / f"map_{info.run_id}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, json.dumps(document) + "\n")  # compact: thousands of numbers
-    print(f"rows: {out}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(study_command(__doc__, "map", mapped, compact=True))

@@ -11,7 +11,6 @@ own chances.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -19,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from checking.studying import study_command
 from numpy.typing import NDArray
 from safetensors import safe_open
 
 from specfit.core import CHANCE_ONE, SpecfitError
 from specfit.facts import locate
-from specfit.results.atomic import write_json
 from specfit.results.manifest import read_manifest
 from specfit.results.predictions import Predictions, read_predictions
 from specfit.results.recorded import RecordedRequest
@@ -242,25 +241,5 @@ def options_path(replay: Path) -> str:
     return str(stored.routes.path)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("replay", type=Path)
-    parser.add_argument("--out", type=Path, help="default: bench/routes_<run id>.json of results")
-    options = parser.parse_args()
-    try:
-        document = studied(options.replay)
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
-    results = options.replay.parent.parent
-    out = options.out or results / "bench" / f"routes_{document['info']['run_id']}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(out, document)
-    print(f"rows: {out}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(study_command(__doc__, "routes", studied))

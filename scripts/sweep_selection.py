@@ -12,7 +12,6 @@ would have been drafted for nothing are billed. EAGLE-3 + cache stands beside at
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from checking.stored import stored_config
+from checking.studying import study_command
 
 from specfit.assembly import build_decoder, build_selector
 from specfit.calibrate import find_or_make
@@ -28,7 +28,6 @@ from specfit.core import SpecfitError
 from specfit.cycle import Cycle
 from specfit.recorded.facts import RecordedFacts, recorded_machine, resolve_replay
 from specfit.recorded.narrow import NarrowDrafter, narrowed, unseen_levels
-from specfit.results.atomic import write_json
 from specfit.results.recording import Recording, find_recording, read_recording
 from specfit.results.rows import RunRows, load_run
 from specfit.selection.cost import CostModel
@@ -143,25 +142,5 @@ def sweep(folder: Path) -> dict[str, Any]:
     return {"info": asdict(rows.info), "points": found}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("replay", type=Path)
-    parser.add_argument("--out", type=Path, help="default: bench/sweep_<run id>.json of results")
-    options = parser.parse_args()
-    try:
-        document = sweep(options.replay)
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
-    name = f"sweep_{document['info']['run_id']}.json"
-    out = options.out or options.replay.parent.parent / "bench" / name
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(out, document)
-    print(f"rows: {out}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(study_command(__doc__, "sweep", sweep))

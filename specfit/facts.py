@@ -14,7 +14,7 @@ from typing import Protocol
 
 import specfit
 from specfit.config import GpuConfig, RunConfig
-from specfit.core import Request, Score, SpecfitError
+from specfit.core import Request, RequestError, Score, SpecfitError
 from specfit.hardware.profile import Billing, Profile
 from specfit.protocols import Clock, Drafter, Foresight, RouteSource, Target
 from specfit.results import identity
@@ -57,6 +57,17 @@ class Workload(Protocol):
     def text(self, request: Request, output_ids: Sequence[int]) -> str: ...
 
     def score(self, request: Request, text: str) -> Score: ...
+
+
+def answerable(workload: Workload) -> list[Request]:
+    """Without those that something is wrong with."""
+    found = []
+    for index in range(len(workload.ids)):
+        try:
+            found.append(workload.request(index))
+        except RequestError:
+            continue
+    return found
 
 
 class Questions(Protocol):

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from specfit.assembly import build_decoder, build_selector
 from specfit.build import build_machine
 from specfit.config import GpuConfig, RunConfig, SelectorConfig
-from specfit.core import Request, RequestError
+from specfit.core import Request
+from specfit.facts import answerable
 from specfit.hardware.clock import WallClock
 from specfit.hardware.rebill import Observed
 from specfit.offload.transfer import CpuCopyEngine
@@ -78,7 +79,7 @@ class Bench:
     def __init__(self, trials: Mapping[str, Trial]) -> None:
         self.trials = dict(trials)
         self.seen: Group = {name: [] for name in trials}
-        self._requests = {name: _requests(trial.facts) for name, trial in trials.items()}
+        self._requests = {name: answerable(trial.facts.workload) for name, trial in trials.items()}
         self._before: dict[str, Residency] = {}  # of the turn
         self._after: dict[str, Residency] = {}
 
@@ -118,13 +119,3 @@ class Bench:
 
 def _nothing() -> None:
     """A CPU has done what it was asked when the call returns."""
-
-
-def _requests(facts: Resolved) -> list[Request]:
-    found = []
-    for index in range(len(facts.workload.ids)):
-        try:
-            found.append(facts.workload.request(index))
-        except RequestError:
-            continue
-    return found

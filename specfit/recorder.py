@@ -70,14 +70,12 @@ def recording_folder(facts: Resolved) -> Path:
     return Path(facts.config.results_dir) / "recordings" / identity.digest(who)
 
 
-def find_or_record(
-    facts: Resolved, say: Say, known: Mapping[str, Sequence[int]] | None = None
-) -> Path:
-    """The folder of this recording, made when missing. `known` as in `make_recording`."""
+def find_or_record(facts: Resolved, say: Say) -> Path:
+    """The folder of this recording, made when missing."""
     folder = recording_folder(facts)
     if not (folder / MANIFEST).is_file():
         say(f"recording {folder.name} first")
-        make_recording(facts, folder, recording_identity(facts), say, known)
+        make_recording(facts, folder, recording_identity(facts), say)
     return folder
 
 

@@ -119,7 +119,8 @@ def test_a_study_of_the_sources(
     run_id = desk.replay(recording, *said).info.run_id
     document = studied(desk.results / "replays" / run_id)
     found, sizes = document["sources"], document["sizes"]
-    assert sizes[0]["held_bytes"] > sizes[0]["flop"] / 8 and sizes[1]["flop"] > sizes[0]["flop"]
+    assert sizes[0]["flop"] == 2 * sizes[0]["held_bytes"], "four rows, float32"
+    assert sizes[1]["flop"] > sizes[0]["flop"]
     assert sizes[1]["flop"] < 0.05 * sizes[2]["flop"], "well under a draft level"
     predictions = read_predictions(recording, file_digest(files / "learned.safetensors"))
     hits = routed = told = true = 0

@@ -11,10 +11,10 @@ from routing.answers import greedy_answers
 from specfit.commands import compose
 from specfit.config import from_hydra
 from specfit.console import say
-from specfit.core import Request, RequestError
 from specfit.drafter.checkpoint import load_head
+from specfit.facts import answerable
 from specfit.recorder import make_recording, recording_identity
-from specfit.resolve import Resolved, resolve
+from specfit.resolve import resolve
 from specfit.results import identity
 from specfit.results.recording import Recording, read_recording
 
@@ -38,20 +38,10 @@ def _made(said: list[str], results: Path) -> Recording:
     who = recording_identity(facts)
     folder = results / "recordings" / identity.digest(who)
     if not folder.is_dir():
-        answers = greedy_answers(facts.checkpoint.folder, requests_of(facts))
+        answers = greedy_answers(facts.checkpoint.folder, answerable(facts.workload))
         tally = make_recording(facts, folder, who, say, answers)
         say(f"{tally.token_mismatches} of {tally.tokens} tokens differ from a pass of one text")
     return read_recording(folder)
-
-
-def requests_of(facts: Resolved) -> list[Request]:
-    found = []
-    for index in range(len(facts.workload.ids)):
-        try:
-            found.append(facts.workload.request(index))
-        except RequestError:
-            continue
-    return found
 
 
 @dataclass(frozen=True, eq=False)
