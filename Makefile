@@ -24,7 +24,7 @@ run: $(STAMP) ## the main job: python -m specfit.run $(ARGS)
 	@$(BIN)/python -m specfit.run $(ARGS)
 
 test: $(STAMP) ## the tests that take seconds
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 test-slow: $(STAMP) ## all tests, the slow ones too
 	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
@@ -34,9 +34,8 @@ lint: $(STAMP) ## ruff (rules and format) and mypy
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-bench: $(STAMP) ## every scripts/bench_*.py; rows go to results/bench
-	@for script in scripts/bench_*.py; do \
-	    [ -e "$$script" ] || { echo 'no scripts/bench_*.py yet'; break; }; \
+bench: $(STAMP) ## every scripts/bench/*.py; rows go to results/bench
+	@for script in scripts/bench/*.py; do \
 	    echo "== $$script"; $(BIN)/python "$$script" $(ARGS); \
 	done
 

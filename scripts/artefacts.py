@@ -23,17 +23,17 @@ from typing import Any
 SCRIPTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(SCRIPTS))  # figure scripts share scripts/drawing
 
-from specfit.core import SpecfitError  # noqa: E402
-from specfit.results import atomic  # noqa: E402
-from specfit.results.artefact import (  # noqa: E402
+from specfit.base.types import SpecfitError  # noqa: E402
+from specfit.report.artifact import (  # noqa: E402
     Artefact,
     desk_of,
     options_of,
     variant_words,
     write,
 )
-from specfit.results.desk import Desk  # noqa: E402
-from specfit.results.sheet import to_plain  # noqa: E402
+from specfit.report.reader import Desk  # noqa: E402
+from specfit.report.table_format import to_plain  # noqa: E402
+from specfit.storage import atomic  # noqa: E402
 
 TABLES, FIGURES = "table_*.py", "figure_*.py"
 INDEX = "artefacts.json"

@@ -14,12 +14,12 @@ from drawing.panels import EDGE, patch
 from matplotlib.figure import SubFigure
 from matplotlib.lines import Line2D
 
-from specfit.results.analysis.anatomy import Anatomy, Node, anatomy
-from specfit.results.artefact import main
-from specfit.results.desk import Desk
-from specfit.results.labels import PHASES, Style, style_of
-from specfit.results.sheet import plain
-from specfit.results.stamp import words_of
+from specfit.report.analysis.anatomy import Anatomy, Node, anatomy
+from specfit.report.artifact import main
+from specfit.report.footer import words_of
+from specfit.report.reader import Desk
+from specfit.report.styles import PHASES, Style, style_of
+from specfit.report.table_format import plain
 
 TAKEN, LEFT = style_of("specfit").colour, "white"
 PARTS = {

@@ -10,8 +10,8 @@ import sys
 from drawing import Drawing
 from drawing.systems import systems_figure
 
-from specfit.results.artefact import main
-from specfit.results.desk import Desk
+from specfit.report.artifact import main
+from specfit.report.reader import Desk
 
 
 def make(desk: Desk) -> Drawing:

@@ -12,13 +12,13 @@ from drawing import Drawing
 from drawing.panels import paper_handle, series
 from matplotlib.figure import SubFigure
 
-from specfit.results.analysis.slots import QUANTITIES_SHOWN, Point, points
-from specfit.results.artefact import main
-from specfit.results.bootstrap import Interval
-from specfit.results.desk import Desk
-from specfit.results.labels import PAPER, WORKLOADS, style_of
-from specfit.results.paper import claims_of
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.analysis.slots import QUANTITIES_SHOWN, Point, points
+from specfit.report.artifact import main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.intervals import Interval
+from specfit.report.paper_values import claims_of
+from specfit.report.reader import Desk
+from specfit.report.styles import PAPER, WORKLOADS, style_of
 
 TITLES = {"speed": "decode gain, %", "cycle": "cycle time, %", "committed": "committed / cycle, %"}
 

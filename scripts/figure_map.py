@@ -14,12 +14,12 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import SubFigure
 
-from specfit.results.analysis.paying import LETTERS, MOVES, Atlas, Panel, atlas_of
-from specfit.results.artefact import main
-from specfit.results.clockcheck import probed_places
-from specfit.results.desk import Desk
-from specfit.results.labels import WORKLOADS
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.analysis.paying import LETTERS, MOVES, Atlas, Panel, atlas_of
+from specfit.report.artifact import main
+from specfit.report.clock_check import probed_places
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.reader import Desk
+from specfit.report.styles import WORKLOADS
 
 SUITE = "map"
 COLOURS = "PuOr_r"  # readable without colour too: AR's side is dark, and every cell has a letter

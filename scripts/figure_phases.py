@@ -12,12 +12,12 @@ from drawing import Drawing
 from drawing.panels import EDGE, patch
 from matplotlib.figure import SubFigure
 
-from specfit.results.analysis.phases import Split, splits
-from specfit.results.artefact import main
-from specfit.results.desk import Desk
-from specfit.results.labels import PHASES, WORKLOADS, style_of
-from specfit.results.sheet import plain
-from specfit.results.stamp import words_of
+from specfit.report.analysis.phases import Split, splits
+from specfit.report.artifact import main
+from specfit.report.footer import words_of
+from specfit.report.reader import Desk
+from specfit.report.styles import PHASES, WORKLOADS, style_of
+from specfit.report.table_format import plain
 
 SUITES = ("table_2", "table_3")
 

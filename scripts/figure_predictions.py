@@ -12,7 +12,7 @@ import numpy as np
 from drawing import Drawing
 from matplotlib.figure import SubFigure
 
-from specfit.results.analysis.predictions import (
+from specfit.report.analysis.predictions import (
     Bin,
     Drafter,
     Promises,
@@ -23,11 +23,11 @@ from specfit.results.analysis.predictions import (
     promised,
     reward_bins,
 )
-from specfit.results.artefact import main
-from specfit.results.desk import Desk
-from specfit.results.labels import WORKLOADS, style_of
-from specfit.results.sheet import change
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.artifact import main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.reader import Desk
+from specfit.report.styles import WORKLOADS, style_of
+from specfit.report.table_format import change
 
 EARLY, LINE = "#56B4E9", {"color": "0.3", "lw": 0.9, "ls": "--"}
 

@@ -13,7 +13,7 @@ from drawing import Drawing
 from drawing.panels import paper_handle, series
 from matplotlib.figure import SubFigure
 
-from specfit.results.analysis.accuracy import (
+from specfit.report.analysis.accuracy import (
     REPLAYED,
     Told,
     accuracy_members,
@@ -22,11 +22,11 @@ from specfit.results.analysis.accuracy import (
     selection_times,
     told,
 )
-from specfit.results.artefact import main
-from specfit.results.desk import Desk
-from specfit.results.labels import PAPER, WORKLOADS, Style, style_of
-from specfit.results.paper import SELECTION_MEDIAN_MS, claims_of
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.artifact import main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.paper_values import SELECTION_MEDIAN_MS, claims_of
+from specfit.report.reader import Desk
+from specfit.report.styles import PAPER, WORKLOADS, Style, style_of
 
 LOOKS = {"gsm8k": {"linestyle": "-"}, "news": {"linestyle": "--", "markerfacecolor": "white"}}
 BELIEVED = Style("union that the selector believed", "#0072B2", "^")

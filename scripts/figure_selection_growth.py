@@ -12,12 +12,12 @@ from typing import Any
 from drawing import Drawing
 from matplotlib.figure import SubFigure
 
-from specfit.results.analysis.accuracy import device_of, selection_bench
-from specfit.results.artefact import main
-from specfit.results.desk import Desk
-from specfit.results.labels import style_of
-from specfit.results.paper import SELECTION_MEDIAN_MS
-from specfit.results.stamp import Stamp
+from specfit.report.analysis.accuracy import device_of, selection_bench
+from specfit.report.artifact import main
+from specfit.report.footer import Stamp
+from specfit.report.paper_values import SELECTION_MEDIAN_MS
+from specfit.report.reader import Desk
+from specfit.report.styles import style_of
 
 SUITE = "section_4_6"
 PANELS = (

@@ -12,11 +12,11 @@ from drawing import Drawing
 from drawing.panels import series
 from matplotlib.figure import SubFigure
 
-from specfit.results.analysis.sweeps import AXES, SHIPPED, Curve, curves
-from specfit.results.artefact import main
-from specfit.results.desk import Desk
-from specfit.results.labels import WORKLOADS, style_of
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.analysis.sweeps import AXES, SHIPPED, Curve, curves
+from specfit.report.artifact import main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.reader import Desk
+from specfit.report.styles import WORKLOADS, style_of
 
 SUITE = "sweep"
 

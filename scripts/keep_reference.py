@@ -19,15 +19,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from specfit.commands import complain
-from specfit.core import SpecfitError
-from specfit.results import atomic
-from specfit.results.fits import find_fit, states_of
-from specfit.results.manifest import MANIFEST, read_manifest
-from specfit.results.schema import FILES, read_table, write_table
-from specfit.results.suite import REFERENCE, Cell, Suite, read_suite
-from specfit.suites.estimating import folder_bytes
-from specfit.suites.files import suite_names
+from specfit.base.types import SpecfitError
+from specfit.storage import atomic
+from specfit.storage.calibration_files import find_fit, states_of
+from specfit.storage.manifest import MANIFEST, read_manifest
+from specfit.storage.suite import REFERENCE, Cell, Suite, read_suite
+from specfit.storage.tables import FILES, read_table, write_table
+from specfit.workflows.hydra_cli import complain
+from specfit.workflows.suites.estimating import folder_bytes
+from specfit.workflows.suites.files import suite_names
 
 
 def main() -> int:

@@ -13,13 +13,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from specfit.commands import INTERRUPTED, complain
-from specfit.core import SpecfitError
-from specfit.results.manifest import read_manifest
-from specfit.suites.asking import parser_of, plans_of
-from specfit.suites.estimating import Estimate, Finished, estimate, finished_below
-from specfit.suites.planning import Plan, Planned
-from specfit.suites.running import todo
+from specfit.base.types import SpecfitError
+from specfit.storage.manifest import read_manifest
+from specfit.workflows.hydra_cli import INTERRUPTED, complain
+from specfit.workflows.suites.asking import parser_of, plans_of
+from specfit.workflows.suites.estimating import Estimate, Finished, estimate, finished_below
+from specfit.workflows.suites.planning import Plan, Planned
+from specfit.workflows.suites.running import todo
 
 HEAD = f"{'cell':34} {'kind':7} {'id':22} {'state':12} {'minutes':>8} {'MB':>7}"
 

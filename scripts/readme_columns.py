@@ -1,4 +1,4 @@
-"""Rewrite README.md's dictionary of counters from specfit.results.columns.
+"""Rewrite README.md's dictionary of counters from specfit.storage.columns.
 
     python scripts/readme_columns.py
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from specfit.results.schema import FILES
+from specfit.storage.tables import FILES
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 BEGIN, END = "<!-- columns: python scripts/readme_columns.py -->", "<!-- end of columns -->"

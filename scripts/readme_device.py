@@ -2,7 +2,7 @@
 
     python scripts/readme_device.py
 
-One row per machine that `scripts/device_check.sh` was run on; what stands between the two markers
+One row per machine that `scripts/device/check.sh` was run on; what stands between the two markers
 is generated, and a test fails where it is out of date.
 """
 

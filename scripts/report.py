@@ -19,9 +19,9 @@ import artefacts
 from reporting.gathering import explanations, sources_of
 from reporting.page import page
 
-from specfit.core import SpecfitError
-from specfit.results import atomic
-from specfit.results.artefact import desk_of, options_of, variant_words
+from specfit.base.types import SpecfitError
+from specfit.report.artifact import desk_of, options_of, variant_words
+from specfit.storage import atomic
 
 REPORT = "report.html"
 

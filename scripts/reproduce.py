@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from specfit.commands import INTERRUPTED, complain
-from specfit.core import SpecfitError
-from specfit.results.suite import Cell
-from specfit.suites.asking import parser_of, plans_of
-from specfit.suites.planning import Planned
+from specfit.base.types import SpecfitError
+from specfit.storage.suite import Cell
+from specfit.workflows.hydra_cli import INTERRUPTED, complain
+from specfit.workflows.suites.asking import parser_of, plans_of
+from specfit.workflows.suites.planning import Planned
 
 
 def main() -> int:
@@ -27,11 +27,11 @@ def main() -> int:
         "--launcher",
         nargs="+",
         metavar=("NAME", "hydra.launcher.KEY=VALUE"),
-        help="of specfit/conf/hydra/launcher: runs become its jobs, several at once",
+        help="of conf/hydra/launcher: runs become its jobs, several at once",
     )
     options = parser.parse_args()
-    from specfit.console import say
-    from specfit.suites.running import run_all, todo
+    from specfit.workflows.progress import say
+    from specfit.workflows.suites.running import run_all, todo
 
     try:
         plans = plans_of(options)
@@ -65,7 +65,7 @@ def main() -> int:
 
 def launched(left: list[Planned], options: argparse.Namespace) -> list[Cell]:
     """Runs as jobs; returns those that have not finished then."""
-    from specfit.suites.launching import launch
+    from specfit.workflows.suites.launching import launch
 
     runs = [one for one in left if one.cell.kind == "run"]
     name, *values = options.launcher

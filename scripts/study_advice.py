@@ -17,13 +17,13 @@ from typing import Any
 from checking.stored import stored_config
 from checking.studying import study_command
 
-from specfit.advise import facts_of, recorded
-from specfit.advising import Tried, advise_on, settings, sources_of, try_all
-from specfit.config import RunConfig
-from specfit.console import say
-from specfit.core import SpecfitError
-from specfit.results.recording import Recording, find_recording, read_once
-from specfit.results.rows import load_run
+from specfit.base.config import RunConfig
+from specfit.base.types import SpecfitError
+from specfit.storage.recording.files import Recording, find_recording, read_once
+from specfit.storage.rows import load_run
+from specfit.workflows.advice import Tried, advise_on, settings, sources_of, try_all
+from specfit.workflows.advise import facts_of, recorded
+from specfit.workflows.progress import say
 
 SLOTS = (0, 12, 24, 48)
 

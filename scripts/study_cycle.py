@@ -21,17 +21,17 @@ import numpy as np
 import pandas as pd
 from checking.studying import study_command
 
-from specfit.core import PROBABILITY_ONE, Routes, SpecfitError
-from specfit.results.fits import find_fit
-from specfit.results.manifest import read_manifest
-from specfit.results.recorded import RecordedRequest
-from specfit.results.recording import find_recording, read_recording
-from specfit.results.rows import RunRows, load_run
+from specfit.base.types import PROBABILITY_ONE, Routes, SpecfitError
 from specfit.selection.bitmaps import bitmaps, demand
 from specfit.selection.cost import CostModel
-from specfit.selection.legal import legal_columns
-from specfit.selection.probes import most_probable
+from specfit.selection.forced_trees import most_probable
 from specfit.selection.selectors import SpecFit
+from specfit.selection.theory.subtrees import legal_columns
+from specfit.storage.calibration_files import find_fit
+from specfit.storage.manifest import read_manifest
+from specfit.storage.recording.files import find_recording, read_recording
+from specfit.storage.recording.requests import RecordedRequest
+from specfit.storage.rows import RunRows, load_run
 
 RULE = (
     "of the cycles that drafted most levels and whose routes named every expert used, the one "
@@ -122,7 +122,7 @@ def tokenizer_of(model: Mapping[str, Any]) -> Any | None:
     """None where the recorded checkpoint is not at hand."""
     from tokenizers import Tokenizer
 
-    from specfit.resolve import locate
+    from specfit.decoding.resolve import locate
 
     file = locate(model["path"]) / "tokenizer.json" if model.get("path") else None
     return Tokenizer.from_file(str(file)) if file is not None and file.is_file() else None

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 from checking.studying import study_command
 
-from specfit.core import PROBABILITY_ONE
-from specfit.results.recorded import RecordedRequest
-from specfit.results.recording import find_recording, read_recording
-from specfit.results.rows import load_run
+from specfit.base.types import PROBABILITY_ONE
+from specfit.storage.recording.files import find_recording, read_recording
+from specfit.storage.recording.requests import RecordedRequest
+from specfit.storage.rows import load_run
 
 BINS = 10
 

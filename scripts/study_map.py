@@ -23,13 +23,13 @@ from typing import Any
 from checking.stored import stored_config
 from checking.studying import study_command
 
-import specfit
-from specfit.commands import compose
-from specfit.config import RoutesConfig, RunConfig, SelectorConfig, from_hydra
-from specfit.core import SpecfitError
-from specfit.rehearsal import rehearse
-from specfit.results.recording import find_recording, read_once
-from specfit.results.rows import load_run
+from specfit.base.config import RoutesConfig, RunConfig, SelectorConfig, from_hydra
+from specfit.base.paths import CONF
+from specfit.base.types import SpecfitError
+from specfit.storage.recording.files import find_recording, read_once
+from specfit.storage.rows import load_run
+from specfit.workflows.hydra_cli import compose
+from specfit.workflows.simulate import rehearse
 
 FIXED_MS = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0)
 LINK_GBPS = (5.0, 8.0, 12.0, 16.0, 20.0, 25.0, 35.0, 45.0, 60.0)
@@ -119,7 +119,7 @@ def _token_table() -> RoutesConfig:
 def shipped(billed: str) -> dict[str, dict[str, float]]:
     """Where on the map the package's profiles lie that bill the same model."""
     found = {}
-    for path in sorted((Path(specfit.__file__).parent / "conf" / "gpu").glob("*.yaml")):
+    for path in sorted((CONF / "gpu").glob("*.yaml")):
         gpu = from_hydra(compose([f"gpu={path.stem}"])).gpu
         if gpu.billed == billed and gpu.fixed_ms is not None and gpu.link_gbps is not None:
             found[gpu.name] = {"fixed_ms": gpu.fixed_ms, "link_gbps": gpu.link_gbps}

@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specfit.core import Routes, SpecfitError
-from specfit.results.atomic import write_json
-from specfit.results.manifest import read_manifest
-from specfit.results.recording import Recording, find_recording, read_recording
-from specfit.results.rows import RunRows, load_run
+from specfit.base.types import Routes, SpecfitError
 from specfit.selection.cost import CostModel
 from specfit.selection.fit import Fitting, fit, fit_affine, leave_one_out
-from specfit.selection.straight import compare_line
-from specfit.selection.study import Pools, State, compare, recorded_sums
+from specfit.selection.theory.affine import compare_line
+from specfit.selection.theory.study import Pools, State, compare, recorded_sums
+from specfit.storage.atomic import write_json
+from specfit.storage.manifest import read_manifest
+from specfit.storage.recording.files import Recording, find_recording, read_recording
+from specfit.storage.rows import RunRows, load_run
 
 Key = tuple[str, int]
 """Request and position: one recorded state."""

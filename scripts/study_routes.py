@@ -22,17 +22,17 @@ from checking.studying import study_command
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from specfit.core import CHANCE_ONE, SpecfitError
-from specfit.facts import locate
-from specfit.results.manifest import read_manifest
-from specfit.results.predictions import Predictions, read_predictions
-from specfit.results.recorded import RecordedRequest
-from specfit.results.recording import Recording, file_digest, find_recording, read_recording
-from specfit.results.rows import load_run
-from specfit.routes.noisy import corrupt
-from specfit.routes.predictor import PredictorShape
-from specfit.routes.token_table import load_table
-from specfit.selection.probes import most_probable
+from specfit.base.types import CHANCE_ONE, SpecfitError
+from specfit.decoding.spec import locate
+from specfit.models.routes.noisy import corrupt
+from specfit.models.routes.predictor import PredictorShape
+from specfit.models.routes.token_table import load_table
+from specfit.selection.forced_trees import most_probable
+from specfit.storage.manifest import read_manifest
+from specfit.storage.recording.files import Recording, file_digest, find_recording, read_recording
+from specfit.storage.recording.requests import RecordedRequest
+from specfit.storage.recording.route_predictions import Predictions, read_predictions
+from specfit.storage.rows import load_run
 
 ACCURACY = 0.6
 Floats = NDArray[np.float64]

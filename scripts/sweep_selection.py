@@ -21,16 +21,16 @@ from typing import Any
 from checking.stored import stored_config
 from checking.studying import study_command
 
-from specfit.assembly import build_decoder, build_selector
-from specfit.calibrate import find_or_make
-from specfit.config import RunConfig, SelectorConfig
-from specfit.core import SpecfitError
-from specfit.cycle import Cycle
-from specfit.recorded.facts import RecordedFacts, recorded_machine, resolve_replay
-from specfit.recorded.narrow import NarrowDrafter, narrowed, unseen_levels
-from specfit.results.recording import Recording, find_recording, read_recording
-from specfit.results.rows import RunRows, load_run
+from specfit.base.config import RunConfig, SelectorConfig
+from specfit.base.types import SpecfitError
+from specfit.decoding.calibration.files import find_or_make
+from specfit.decoding.cycle import Cycle
+from specfit.decoding.factory import build_decoder, build_selector
+from specfit.decoding.replay.narrow import NarrowDrafter, narrowed, unseen_levels
+from specfit.decoding.replay.spec import RecordedFacts, recorded_machine, resolve_replay
 from specfit.selection.cost import CostModel
+from specfit.storage.recording.files import Recording, find_recording, read_recording
+from specfit.storage.rows import RunRows, load_run
 
 PAPER_K, PAPER_WIDTH = 7, 18
 BETAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

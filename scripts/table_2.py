@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis.systems import systems_table
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
+from specfit.report.analysis.systems import systems_table
+from specfit.report.artifact import Table, main
+from specfit.report.reader import Desk
 
 
 def make(desk: Desk) -> Table:

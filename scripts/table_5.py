@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis.rules import fits_sheet, line_sheet, rules_sheet
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
-from specfit.results.members import workload_of
-from specfit.results.stamp import INTERVALS
+from specfit.report.analysis.rules import fits_sheet, line_sheet, rules_sheet
+from specfit.report.artifact import Table, main
+from specfit.report.footer import INTERVALS
+from specfit.report.reader import Desk
+from specfit.report.suite_runs import workload_of
 
 SUITE = "table_5"
 NOTES = (

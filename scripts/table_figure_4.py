@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis.slots import points, slots_paper_sheet, slots_sheet
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
-from specfit.results.paper import claims_of
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.analysis.slots import points, slots_paper_sheet, slots_sheet
+from specfit.report.artifact import Table, main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.paper_values import claims_of
+from specfit.report.reader import Desk
 
 
 def make(desk: Desk) -> Table:

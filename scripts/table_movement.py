@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis import movement
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
-from specfit.results.members import pick
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.analysis import movement
+from specfit.report.artifact import Table, main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.reader import Desk
+from specfit.report.suite_runs import pick
 
 SUITE = "movement"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis.phases import phases_sheet, splits
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
-from specfit.results.stamp import words_of
+from specfit.report.analysis.phases import phases_sheet, splits
+from specfit.report.artifact import Table, main
+from specfit.report.footer import words_of
+from specfit.report.reader import Desk
 
 SUITES = ("table_2", "table_3")
 

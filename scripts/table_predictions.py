@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis.predictions import drafter_sheet, promised, promises_sheet
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.analysis.predictions import drafter_sheet, promised, promises_sheet
+from specfit.report.artifact import Table, main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.reader import Desk
 
 
 def make(desk: Desk) -> Table:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis.rivals import Field, anatomy_sheet, main_sheet, over_sheet
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
-from specfit.results.members import pick
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.analysis.rivals import Field, anatomy_sheet, main_sheet, over_sheet
+from specfit.report.artifact import Table, main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.reader import Desk
+from specfit.report.suite_runs import pick
 
 SUITE = "rivals"
 BASELINE = ("eagle3_cache", 7, "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis.routes import (
+from specfit.report.analysis.routes import (
     clock_sheet,
     costs_sheet,
     kept_sheet,
@@ -16,9 +16,9 @@ from specfit.results.analysis.routes import (
     size_sheet,
     union_sheet,
 )
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.artifact import Table, main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.reader import Desk
 
 SUITE = "routes"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from specfit.results.analysis.accuracy import (
+from specfit.report.analysis.accuracy import (
     REPLAYED,
     accuracy_members,
     accuracy_paper_sheet,
@@ -16,10 +16,10 @@ from specfit.results.analysis.accuracy import (
     selection_sheet,
     told,
 )
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
-from specfit.results.paper import claims_of
-from specfit.results.stamp import INTERVALS, words_of
+from specfit.report.artifact import Table, main
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.paper_values import claims_of
+from specfit.report.reader import Desk
 
 
 def make(desk: Desk) -> Table:

@@ -11,18 +11,18 @@ from typing import Any
 
 import yaml
 
-from specfit.results.analysis.setup import (
+from specfit.report.analysis.setup import (
     fits_sheet,
     profile_sheet,
     setup_sheet,
     versions_sheet,
     workload_sheet,
 )
-from specfit.results.artefact import Table, main
-from specfit.results.desk import Desk
+from specfit.report.artifact import Table, main
+from specfit.report.reader import Desk
 
 SUITES = ("table_2", "table_3", "table_4", "figure_4")
-PROFILES = Path(__file__).resolve().parents[1] / "specfit" / "conf" / "gpu"
+PROFILES = Path(__file__).resolve().parents[1] / "conf" / "gpu"
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -17,11 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from specfit.commands import compose
-from specfit.config import from_hydra
-from specfit.core import SpecfitError
-from specfit.hardware.billed import BILLED_MODELS
-from specfit.offload.traces import (
+from specfit.base.config import from_hydra
+from specfit.base.types import SpecfitError
+from specfit.experts.routing_traces import (
     Trace,
     belady_hits,
     check,
@@ -30,7 +28,9 @@ from specfit.offload.traces import (
     policy_hits,
     union_growth,
 )
-from specfit.results.atomic import write_json
+from specfit.hardware.reference_models import BILLED_MODELS
+from specfit.storage.atomic import write_json
+from specfit.workflows.hydra_cli import compose
 
 PUBLIC = "traces/qwen3_30b_a3b_instruct2507_prefill_topk.npz"
 UNION = {1: 8.0, 2: 12.4, 3: 15.8, 4: 18.8, 5: 21.3, 6: 23.5, 8: 27.2, 16: 37.2}

@@ -16,13 +16,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from specfit.commands import INTERRUPTED, complain
-from specfit.core import SpecfitError
-from specfit.results.suite import REFERENCE, Suite, read_suite, variant_of
-from specfit.suites.asking import parser_of, plans_of
-from specfit.suites.comparing import DIFFERENT, Compared, compare_runs
-from specfit.suites.planning import Plan
-from specfit.suites.running import run_all, todo
+from specfit.base.types import SpecfitError
+from specfit.storage.suite import REFERENCE, Suite, read_suite, variant_of
+from specfit.workflows.hydra_cli import INTERRUPTED, complain
+from specfit.workflows.suites.asking import parser_of, plans_of
+from specfit.workflows.suites.comparing import DIFFERENT, Compared, compare_runs
+from specfit.workflows.suites.planning import Plan
+from specfit.workflows.suites.running import run_all, todo
 
 DEFAULT = "verify"
 NO_REASON = "nothing that the manifests hold: same versions, device and code"
@@ -31,7 +31,7 @@ NO_REASON = "nothing that the manifests hold: same versions, device and code"
 def main() -> int:
     options = parser_of(__doc__).parse_args()
     options.suite = options.suite or [DEFAULT]
-    from specfit.console import say
+    from specfit.workflows.progress import say
 
     try:
         kept = {name: reference_of(name, options) for name in options.suite}

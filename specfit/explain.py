@@ -10,11 +10,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from specfit.core import SpecfitError
-from specfit.results.analysis.explain import explain
-from specfit.results.analysis.explained import screen
-from specfit.results.find import find_run
-from specfit.results.rows import load_run
+from specfit.base.types import SpecfitError
+from specfit.report.explain import explain
+from specfit.report.explained import screen
+from specfit.storage.find import find_run
+from specfit.storage.rows import load_run
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:

@@ -1,51 +1,10 @@
 """`python -m specfit.replay recording=<id or folder>`: any selector, slots, policy and profile over
 recorded pools, through the decoder itself, without a model and without torch."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
-from typing import Any
 
-from specfit.commands import hydra_command
-from specfit.config import from_hydra
-from specfit.core import SpecfitError
-
-BELOW = "replays"
-"""Rows go to results_dir/replays/<run id>: the id that the same run of the model has."""
-
-
-def replay(composed: Any) -> int:
-    """Exit code: 0, or 3 when every request had failed in the recording."""
-    from hydra.core.hydra_config import HydraConfig
-
-    from specfit.calibrate import describe
-    from specfit.console import Progress, opening, say
-    from specfit.execution import execute
-    from specfit.recorded.facts import recorded_machine, resolve_replay
-    from specfit.results.recording import find_recording, read_once
-    from specfit.results.rows import load_run
-    from specfit.results.table import closing_table, render
-
-    config = from_hydra(composed)
-    if config.recording is None:
-        raise SpecfitError("name a recording: recording=<id or folder>; see specfit.record")
-    recording = read_once(find_recording(config.recording, Path(config.results_dir)))
-    said = [item.lstrip("+~").split("=")[0] for item in HydraConfig.get().overrides.task]
-    facts = resolve_replay(config, recording, said)
-    for line in opening(facts):
-        say(line)
-    with Progress(facts) as progress:
-        outcome = execute(facts, recorded_machine, progress, below=BELOW)
-    finished = load_run(outcome.folder)
-    if outcome.calibration is not None:
-        say(describe(outcome.calibration))
-    state = "replayed" if outcome.ran_now else "found replayed (force=true replays it again)"
-    table = closing_table(finished, None, Path(config.results_dir))
-    say(render(table, f"run {finished.info.run_id}, {state}"))
-    say(f"rows: {outcome.folder}")
-    return 0 if finished.ok_ids else 3
-
+from specfit.workflows.hydra_cli import hydra_command
+from specfit.workflows.replay import replay
 
 if __name__ == "__main__":
     sys.exit(hydra_command(replay))

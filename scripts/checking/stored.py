@@ -7,8 +7,8 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from specfit.config import RunConfig, from_hydra
-from specfit.results.recording import Recording
+from specfit.base.config import RunConfig, from_hydra
+from specfit.storage.recording.files import Recording
 
 
 def stored_config(folder: Path, recording: Recording, results: Path) -> RunConfig:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from specfit.core import SpecfitError
-from specfit.results.atomic import write_json, write_text
+from specfit.base.types import SpecfitError
+from specfit.storage.atomic import write_json, write_text
 
 Study = Callable[[Path], Mapping[str, Any]]
 """A replay's folder -> a document with the replay's `info`. Raises SpecfitError."""

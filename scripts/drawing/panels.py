@@ -8,9 +8,9 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from specfit.results.bootstrap import Interval
-from specfit.results.labels import PAPER, Style, style_of
-from specfit.results.sheet import plain
+from specfit.report.intervals import Interval
+from specfit.report.styles import PAPER, Style, style_of
+from specfit.report.table_format import plain
 
 EDGE = "#222222"
 

@@ -8,14 +8,14 @@ from matplotlib.figure import SubFigure
 
 from drawing import Drawing
 from drawing.panels import bars, paper_handle
-from specfit.results.analysis.systems import headed, runs_of
-from specfit.results.desk import Desk
-from specfit.results.labels import style_of
-from specfit.results.paper import claims_of
-from specfit.results.quantities import QUANTITIES
-from specfit.results.sheet import change
-from specfit.results.stamp import INTERVALS, words_of
-from specfit.results.verdict import PAPER_TARGETS
+from specfit.report.analysis.systems import headed, runs_of
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.paper_values import claims_of
+from specfit.report.quantities import QUANTITIES
+from specfit.report.reader import Desk
+from specfit.report.styles import style_of
+from specfit.report.table_format import change
+from specfit.report.verdict import PAPER_TARGETS
 
 BARS = ("speed", "committed", "cycle", "verified", "experts")
 GAINS = ("speed", "speed_with_prefill", "committed", "cycle", "experts")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from specfit.core import SpecfitError
-from specfit.results.analysis.explain import Explanation, explain
-from specfit.results.desk import Desk
-from specfit.results.manifest import Manifest, read_manifest
-from specfit.results.members import by_system
-from specfit.results.rows import RunRows
-from specfit.results.suite import Found
+from specfit.base.types import SpecfitError
+from specfit.report.explain import Explanation, explain
+from specfit.report.reader import Desk
+from specfit.report.suite_runs import by_system
+from specfit.storage.manifest import Manifest, read_manifest
+from specfit.storage.rows import RunRows
+from specfit.storage.suite import Found
 
 PAIRS = (("specfit", "eagle3_cache"), ("specfit", "ar_cache"), ("eagle3_cache", "ar_cache"))
 EXPLAINED = {"table_2": "Reports", "table_3": "Word problems"}  # suite -> its section's title

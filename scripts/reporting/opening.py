@@ -10,9 +10,9 @@ from reporting.gathering import Explained, Source, manifests_of
 from reporting.outline import label
 from reporting.tables import table
 from reporting.tags import Html, code, folded, join, link, paragraph, tag, text
-from specfit.results.analysis.explained import numbers, sentence
-from specfit.results.sheet import Entry, Sheet, to_plain
-from specfit.results.verdict import MEANING, OTHER, PAPER_TARGETS, WORDS
+from specfit.report.explained import numbers, sentence
+from specfit.report.table_format import Entry, Sheet, to_plain
+from specfit.report.verdict import MEANING, OTHER, PAPER_TARGETS, WORDS
 
 Index = Mapping[str, Mapping[str, Any]]
 CLOCKS = {

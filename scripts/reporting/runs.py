@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from reporting.gathering import Source, manifests_of
 from reporting.tables import table
 from reporting.tags import Html, code, folded, join, tag, text
-from specfit.results.analysis.setup import versions_sheet
-from specfit.results.manifest import Manifest
-from specfit.results.sheet import Cell, Entry, Sheet, to_plain
-from specfit.results.suite import Cell as SuiteCell
+from specfit.report.analysis.setup import versions_sheet
+from specfit.report.table_format import Cell, Entry, Sheet, to_plain
+from specfit.storage.manifest import Manifest
+from specfit.storage.suite import Cell as SuiteCell
 
 COLUMNS = ("cell", "kind", "id", "override line", "requests", "clock", "profile", "device")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reporting.tags import Html, join, paragraph, tag, text
-from specfit.results.verdict import WORDS
+from specfit.report.verdict import WORDS
 
 Shown = Mapping[str, Any]  # title, columns, numeric, rows, note: see sheet.to_plain
 INTERVAL = re.compile(r"(?P<value>.+?) (?P<bounds>\[.*\])", re.DOTALL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specfit.core import PROBABILITY_ONE, ROOT, DraftTree, Routes
+from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Routes
 from specfit.selection.cost import CostModel
 
 LAYERS, EXPERTS, TOP, LEVELS = 48, 128, 8, 5

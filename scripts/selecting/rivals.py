@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ortools.linear_solver import pywraplp
 
-from specfit.core import PROBABILITY_ONE, ROOT, DraftTree, Routes
+from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Routes
 from specfit.selection.cost import CostModel
 
 Answer = tuple[int, tuple[int, ...]]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from specfit.core import ForwardTrace, IntArray, SpecfitError
+from specfit.base.types import ForwardTrace, IntArray, SpecfitError
 from specfit.hardware import timeline
 from specfit.hardware.profile import Billing, Profile
 

@@ -97,7 +97,7 @@ def read_link(device: torch.device) -> LinkReading:
     """A second or two of copies on a CUDA device; the state is read while they run."""
     import torch
 
-    from specfit.hardware.link import measure_link
+    from specfit.hardware.bandwidth import measure_link
     from specfit.hardware.nvml import Watch
 
     uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from specfit.core import ForwardTrace, SpecfitError
+from specfit.base.types import ForwardTrace, SpecfitError
 
 SOURCES = ("published", "inferred", "assumed", "measured")
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from specfit.core import IntArray
+from specfit.base.types import IntArray
 
 
 @njit(cache=True)

@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from specfit.core import IntArray, Routes
+from specfit.base.types import IntArray, Routes
 
 Bits = NDArray[np.uint64]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from specfit.core import SpecfitError
+from specfit.base.types import SpecfitError
 
 FloatArray = NDArray[np.float64]
 

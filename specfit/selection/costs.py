@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specfit.plugins import named
+from specfit.base.plugins import named
 from specfit.selection.cost import CostModel
-from specfit.selection.expected import ExpectedUnion
+from specfit.selection.expected_cost import ExpectedUnion
 from specfit.selection.pricing import Pricing
-from specfit.selection.resident import HitMiss, Miss
+from specfit.selection.residency_cost import HitMiss, Miss
 from specfit.selection.union import Union
 
 COSTS: dict[str, Callable[[CostModel, int, int], Pricing]] = {

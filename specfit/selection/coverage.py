@@ -47,11 +47,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from specfit.core import PROBABILITY_ONE, IntArray
+from specfit.base.types import PROBABILITY_ONE, IntArray
 from specfit.selection.bitmaps import Bits, popcount
 from specfit.selection.cost import FloatArray, Rule, score
 from specfit.selection.greedy import greedy_subtree
-from specfit.selection.steps import copy_root, extend
+from specfit.selection.search_steps import copy_root, extend
 
 PLANES = 5  # pairs are told apart by whether 1, 2, 4, 8 or 16 candidates share them, or more
 SLACK = 2.0**-30

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from specfit.core import IntArray, SpecfitError
+from specfit.base.types import IntArray, SpecfitError
 from specfit.selection.cost import CostModel, FloatArray
 
 Fitting = Callable[[ArrayLike, ArrayLike, ArrayLike, int], CostModel]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from specfit.core import PROBABILITY_ONE, IntArray
+from specfit.base.types import PROBABILITY_ONE, IntArray
 from specfit.selection.bitmaps import Bits
 from specfit.selection.cost import Rule, score
-from specfit.selection.steps import copy_root, extend
+from specfit.selection.search_steps import copy_root, extend
 
 
 @njit(cache=True, error_model="numpy")

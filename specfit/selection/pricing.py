@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from specfit.core import DraftTree, Routes
+from specfit.base.types import DraftTree, Routes
 from specfit.selection.search import Found
 
 

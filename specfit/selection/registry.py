@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from specfit.core import SpecfitError
-from specfit.plugins import named
-from specfit.protocols import Selector
+from specfit.base.interfaces import Selector
+from specfit.base.plugins import named
+from specfit.base.types import SpecfitError
+from specfit.selection.baselines.cascade import Cascade
+from specfit.selection.baselines.chain import ChainK
+from specfit.selection.baselines.ecospec import EcoSpec
+from specfit.selection.baselines.evict import Evict
+from specfit.selection.baselines.moe_speq import LinkCosts, MoeSpeq
+from specfit.selection.baselines.ratio_greedy import RatioGreedy
+from specfit.selection.baselines.whole import WholePool
 from specfit.selection.cost import CostModel
 from specfit.selection.costs import pricing_named
 from specfit.selection.levels import LevelCost
-from specfit.selection.rivals.cascade import Cascade
-from specfit.selection.rivals.chain import ChainK
-from specfit.selection.rivals.ecospec import EcoSpec
-from specfit.selection.rivals.evict import Evict
-from specfit.selection.rivals.moe_speq import LinkCosts, MoeSpeq
-from specfit.selection.rivals.ratio_greedy import RatioGreedy
-from specfit.selection.rivals.whole import WholePool
-from specfit.selection.rules import LambdaRule
+from specfit.selection.mean_by_size import BySize
+from specfit.selection.objective import LambdaRule
 from specfit.selection.selectors import NoDraft, SpecFit, TopProbability
-from specfit.selection.sizes import BySize
 
 OBJECTIVES = ("ratio", "lambda")
 PAPER_K = 7
@@ -87,7 +87,7 @@ def _rule(choice: Choice) -> LambdaRule | None:
 
 
 def _closure(choice: Choice) -> Selector:
-    from specfit.selection.closure import Closure  # ortools is loaded by who cuts
+    from specfit.selection.min_cut import Closure  # ortools is loaded by who cuts
 
     assert choice.cost is not None, "the closure needs a calibrated cost"
     _plain_only(choice)

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from specfit.core import PROBABILITY_ONE, DraftTree, IntArray, Routes
+from specfit.base.types import PROBABILITY_ONE, DraftTree, IntArray, Routes
 from specfit.selection.bitmaps import Bits, bitmaps, demand, plain
 from specfit.selection.cost import CostModel, FloatArray, Rule, score
 from specfit.selection.coverage import Scratch, search_covered
-from specfit.selection.steps import copy_root, extend, largest_sums, may_improve, next_child
+from specfit.selection.search_steps import copy_root, extend, largest_sums, may_improve, next_child
 
 BUDGET = 1 << 16
 """Subtrees after which the coverage bound takes over: about 3 ms.

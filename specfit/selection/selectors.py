@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specfit.core import CycleRecord, DraftTree, Routes, Selection, SpecfitError
-from specfit.protocols import Selector
+from specfit.base.interfaces import Selector
+from specfit.base.types import CycleRecord, DraftTree, Routes, Selection, SpecfitError
 from specfit.selection.cost import CostModel
+from specfit.selection.forced_trees import most_probable
 from specfit.selection.levels import LevelCost
+from specfit.selection.objective import LambdaRule
 from specfit.selection.pricing import Pricing
-from specfit.selection.probes import most_probable
-from specfit.selection.resident import Resident, Weighted
-from specfit.selection.rules import LambdaRule
+from specfit.selection.residency_cost import Resident, Weighted
 from specfit.selection.union import Union
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specfit.core import DraftTree, Routes
+from specfit.base.types import DraftTree, Routes
 from specfit.selection.bitmaps import AtlasBits
 from specfit.selection.cost import CostModel
 from specfit.selection.search import Found, SubtreeSearch, warm_up

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from specfit.core import ForwardTrace, SpecfitError
+from specfit.base.types import ForwardTrace, SpecfitError
 from specfit.hardware.clock import ModelledClock, WallClock, choose_clock
 from specfit.hardware.profile import Billing, Profile
 

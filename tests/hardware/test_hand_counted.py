@@ -11,9 +11,9 @@ verified node, 500 ns per prompt token, all spread over 4 billed layers.
 import numpy as np
 import pytest
 
+from specfit.experts.cache import ExpertCache, LayerPlan, collect_trace
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.profile import Billing, Profile
-from specfit.offload.cache import ExpertCache, LayerPlan, collect_trace
 
 PROFILE = Profile(
     "hand",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from specfit.hardware.billed import BILLED_MODELS
 from specfit.hardware.hours import SYSTEMS, Experts, Hours, Work, hours_of, system_like
 from specfit.hardware.profile import Profile
+from specfit.hardware.reference_models import BILLED_MODELS
 
 NEEDS = BILLED_MODELS["qwen3-30b-a3b"]
 MODEL = Experts(NEEDS.layers, NEEDS.experts, 8, NEEDS.expert_bytes)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from specfit.hardware.billed import BILLED_MODELS
 from specfit.hardware.memory import DeviceNeeds, host_memory
+from specfit.hardware.reference_models import BILLED_MODELS
 
 NEEDS = DeviceNeeds(
     layers=2,

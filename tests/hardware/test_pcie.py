@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from specfit.hardware.machine import Surroundings, surroundings
 from specfit.hardware.pcie import LinkReading, LinkState
+from specfit.hardware.system_info import Surroundings, surroundings
 
 FULL = LinkState(4, 16, 4, 16)
 
@@ -77,10 +77,10 @@ def test_the_gpus_node_is_held_against_the_process(
     write(tmp_path, "sys/devices/system/node/node0/cpulist", "0-3,8\n")
     write(tmp_path, "sys/devices/system/node/node1/cpulist", "4-7\n")
     write(tmp_path, "sys/bus/pci/devices/0000:c1:00.0/numa_node", "1\n")
-    monkeypatch.setattr("specfit.hardware.machine._affinity", lambda: {2, 8})
+    monkeypatch.setattr("specfit.hardware.system_info._affinity", lambda: {2, 8})
     found = surroundings("0000:C1:00.0", tmp_path)
     assert found.nodes == (0,) and found.gpu_node == 1 and found.on_wrong_node
     assert "--cpunodebind=1" in found.notes()[0]
-    monkeypatch.setattr("specfit.hardware.machine._affinity", lambda: {2, 5})
+    monkeypatch.setattr("specfit.hardware.system_info._affinity", lambda: {2, 5})
     found = surroundings("0000:C1:00.0", tmp_path)
     assert found.nodes == (0, 1) and found.on_wrong_node is False

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specfit.core import ForwardTrace, SpecfitError
+from specfit.base.types import ForwardTrace, SpecfitError
 from specfit.hardware.profile import Billing, Profile
 
 PAPER = Profile("paper_main", link_gbps=25, fixed_ms=70)

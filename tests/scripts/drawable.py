@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specfit.results.parts import Part
-from specfit.results.suite import Cell, Suite
-from tests.results.analysis.members import decoding
-from tests.results.hand_made import store_run
+from specfit.storage.request_files import Part
+from specfit.storage.suite import Cell, Suite
+from tests.fakes.rows import store_run
+from tests.report.analysis.members import decoding
 
 # Milliseconds of a cycle and tokens it commits.
 SYSTEMS = {

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from specfit.core import SpecfitError
-from specfit.results.artefact import main, write
-from specfit.results.desk import Desk
-from specfit.results.suite import Cell, Suite, read_suite, suite_path
-from tests.results.analysis.members import decoding
-from tests.results.hand_made import store_run
+from specfit.base.types import SpecfitError
+from specfit.report.artifact import main, write
+from specfit.report.reader import Desk
+from specfit.storage.suite import Cell, Suite, read_suite, suite_path
+from tests.fakes.rows import store_run
+from tests.report.analysis.members import decoding
 from tests.scripts.drawable import made
 
 ROOT = Path(__file__).parents[2]

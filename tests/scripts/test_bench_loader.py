@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.bench_loader import BOUND_BYTES, measure
+from scripts.bench.loader import BOUND_BYTES, measure
 from scripts.make_checkpoint import Shapes, write_checkpoint
 
 

@@ -1,4 +1,4 @@
-"""scripts/check_replay.py on a random pair: live runs, their recording, then a spoilt row."""
+"""scripts/check/replay.py on a random pair: live runs, their recording, then a spoilt row."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from specfit.results.rows import load_run
-from specfit.results.schema import read_table, write_table
-from tests.runnable import Command, Runnable
+from specfit.storage.rows import load_run
+from specfit.storage.tables import read_table, write_table
+from tests.fakes.runnable import Command, Runnable
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "scripts" / "check"))
 
-from checking.rowwise import differing_columns, first_difference, reward_difference  # noqa: E402
+from rowwise import differing_columns, first_difference, reward_difference  # noqa: E402
 
 FRAME = pd.DataFrame(
     {
@@ -52,7 +52,12 @@ def test_a_reward_may_differ_a_little_and_must_be_there() -> None:
 
 
 def check(results: Path) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, str(ROOT / "scripts" / "check_replay.py"), "--results", results]
+    arguments = [
+        sys.executable,
+        str(ROOT / "scripts" / "check" / "replay.py"),
+        "--results",
+        results,
+    ]
     return subprocess.run(arguments, capture_output=True, text=True, cwd=results)
 
 

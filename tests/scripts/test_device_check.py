@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.runnable import make_runnable
+from tests.fakes.runnable import make_runnable
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "scripts" / "device_check.sh"
+SCRIPT = ROOT / "scripts" / "device" / "check.sh"
 
 
 def check(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

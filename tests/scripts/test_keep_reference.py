@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from specfit.results.fits import find_fit
-from specfit.results.metrics import summarise
-from specfit.results.rows import load_run
-from specfit.results.suite import REFERENCE, Cell, Suite, find_suite
-from tests.results.hand_made import part, store_run
+from specfit.report.metrics import summarise
+from specfit.storage.calibration_files import find_fit
+from specfit.storage.rows import load_run
+from specfit.storage.suite import REFERENCE, Cell, Suite, find_suite
+from tests.fakes.rows import part, store_run
 
 ROOT = Path(__file__).parents[2]
 PROBE = {"request_id": "q1", "position": 8}

@@ -12,13 +12,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from specfit.core import PROBABILITY_ONE, ROOT, DraftTree, Request, Routes  # noqa: E402
-from specfit.results.recorded import RecordedRequest, pools_of  # noqa: E402
-from specfit.results.recording import Recording, Shape  # noqa: E402
-from specfit.routes.predictor import DECAYS, PredictorShape, RoutePredictor  # noqa: E402
-from specfit.routes.recent import RecentUse  # noqa: E402
+from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Request, Routes  # noqa: E402
+from specfit.models.routes.predictor import DECAYS, PredictorShape, RoutePredictor  # noqa: E402
+from specfit.models.routes.recent_use import RecentUse  # noqa: E402
+from specfit.storage.recording.files import Recording, Shape  # noqa: E402
+from specfit.storage.recording.requests import RecordedRequest, pools_of  # noqa: E402
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "train"
 LAYERS, EXPERTS, TOP_K, HIDDEN, VOCABULARY = 2, 16, 3, 8, 30
 
 
@@ -160,11 +160,11 @@ def test_chances_where_no_row_above_uses_the_expert() -> None:
 
 def test_calibration_rows_and_evaluation_rows_are_in_nothing() -> None:
     """What the script asks for by default."""
-    import train_routes
+    import route_predictor
 
-    default = train_routes.Requests()
+    default = route_predictor.Requests()
     assert default.gsm8k <= 7473 - 300, "the last rows of GSM8K are kept out of all training"
-    source = (SCRIPTS / "train_routes.py").read_text() + "".join(
+    source = (SCRIPTS / "route_predictor.py").read_text() + "".join(
         path.read_text() for path in (SCRIPTS / "routing").glob("*.py")
     )
     assert '"evaluation"' not in source and '"calibration"' not in source

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.runnable import Command, Runnable, in_process
+from tests.fakes.runnable import Command, Runnable, in_process
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,7 +45,7 @@ def made(script: str, folder: Path, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_study_and_its_sheets(replay: Path) -> None:
-    from specfit.results.analysis.rules import fits_sheet, line_sheet, rules_sheet
+    from specfit.report.analysis.rules import fits_sheet, line_sheet, rules_sheet
 
     found = made("study_recording.py", replay, "--out", str(replay.parent.parent / "bench"))
     assert found["requests"] == 3
@@ -62,7 +62,7 @@ def test_a_study_and_its_sheets(replay: Path) -> None:
 
 
 def test_a_sweep_starts_at_the_replay_and_has_every_point(replay: Path) -> None:
-    from specfit.results.analysis.sweeps import AXES, curves
+    from specfit.report.analysis.sweeps import AXES, curves
 
     drawn = curves([made("sweep_selection.py", replay)])
     assert {curve.axis for curve in drawn} == set(AXES)

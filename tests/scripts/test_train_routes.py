@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "train_routes.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "train" / "route_predictor.py"
 
 
 @pytest.mark.slow
 def test_smoke_run_writes_files_that_runs_read(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from specfit.commands import compose
-    from specfit.config import from_hydra
-    from specfit.resolve import resolve
-    from specfit.routes.predictor import load_predictor
-    from specfit.routes.token_table import load_table
+    from specfit.base.config import from_hydra
+    from specfit.decoding.resolve import resolve
+    from specfit.models.routes.predictor import load_predictor
+    from specfit.models.routes.token_table import load_table
+    from specfit.workflows.hydra_cli import compose
 
     out = tmp_path / "out"
     options = ["--train", "1", "1", "--development", "1", "1", "--passes", "1", "--batch", "64"]

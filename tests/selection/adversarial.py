@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from specfit.core import PROBABILITY_ONE, DraftTree, Routes
+from specfit.base.types import PROBABILITY_ONE, DraftTree, Routes
 from specfit.selection.cost import CostModel
 from tests.selection.pools import Pool, random_cost, random_pool, random_tree
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from specfit.core import PROBABILITY_ONE, ROOT, DraftTree, Routes
+from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Routes
 from specfit.selection.bitmaps import bitmaps
 from specfit.selection.cost import CostModel
 

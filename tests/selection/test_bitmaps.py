@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from specfit.core import Routes
+from specfit.base.types import Routes
 from specfit.selection.bitmaps import AtlasBits, bitmaps, demand, words_per_layer
 from tests.selection.pools import random_pool, union_count
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from specfit.core import PROBABILITY_ONE, SpecfitError
+from specfit.base.types import PROBABILITY_ONE, SpecfitError
 from specfit.selection.cost import CostModel, ratio
 from tests.selection.pools import plain_time
 

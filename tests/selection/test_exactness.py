@@ -10,7 +10,7 @@ import pytest
 from numba import njit
 from numba.core.runtime import _nrt_python, rtsys
 
-from specfit.core import PROBABILITY_ONE, DraftTree, Routes
+from specfit.base.types import PROBABILITY_ONE, DraftTree, Routes
 from specfit.selection import bitmaps as bits
 from specfit.selection import search
 from specfit.selection.bitmaps import AtlasBits, bitmaps

@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from specfit.core import SpecfitError
-from specfit.selection.closure import affine
+from specfit.base.types import SpecfitError
 from specfit.selection.cost import CostModel
 from specfit.selection.fit import fit, fit_affine, leave_one_out
+from specfit.selection.min_cut import affine
 
 K = 7
 TRUE = CostModel(np.array([75, 90, 92, 91, 95, 99, 98, 104]) * 1e6, 377_600.0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from specfit.core import PROBABILITY_ONE, DraftTree, Routes, SpecfitError
+from specfit.base.types import PROBABILITY_ONE, DraftTree, Routes, SpecfitError
 from specfit.selection.cost import CostModel
 from specfit.selection.levels import LevelCost
+from specfit.selection.objective import LambdaRule
 from specfit.selection.registry import SELECTORS, Choice
-from specfit.selection.rules import LambdaRule
 from specfit.selection.selectors import SpecFit
 
 COST = CostModel(np.array([100.0, 110.0, 120.0]), 1.0)

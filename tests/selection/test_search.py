@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from specfit.core import PROBABILITY_ONE, DraftTree, Routes
+from specfit.base.types import PROBABILITY_ONE, DraftTree, Routes
 from specfit.selection.bitmaps import bitmaps
 from specfit.selection.cost import CostModel
 from specfit.selection.search import Found, SubtreeSearch

@@ -5,8 +5,8 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from specfit.core import DraftTree, Routes, SpecfitError
-from specfit.protocols import Selector
+from specfit.base.interfaces import Selector
+from specfit.base.types import DraftTree, Routes, SpecfitError
 from specfit.selection import bitmaps as bitmaps_module
 from specfit.selection import search as search_module
 from specfit.selection.cost import CostModel

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from specfit.core import PROBABILITY_ONE
-from specfit.selection.bounds import Outcome
+from specfit.base.types import PROBABILITY_ONE
 from specfit.selection.cost import CostModel
+from specfit.selection.theory.bounds import Outcome
 from tests.selection.pools import Pool, legal, masks, random_pool, union_count
 
 K = 4

@@ -1,0 +1,1 @@
+"""Types, interfaces and config: what every room may import."""

@@ -1,1 +1,0 @@
-"""Values only: one YAML file per choice of each config group."""

@@ -1,0 +1,1 @@
+"""The cycle and what it is assembled from: live, replayed, calibrated."""

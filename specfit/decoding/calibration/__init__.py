@@ -1,0 +1,1 @@
+"""Fits b_k and beta from forced trees (app. B)."""

@@ -1,0 +1,203 @@
+"""What a run needs on its device and what is there: one table, which `doctor` prints, runs obey and
+`cache_slots=fit` is settled by. Bytes free are asked for, never assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from specfit.base.config import RunConfig
+from specfit.base.types import SpecfitError
+from specfit.hardware.memory import GB, DeviceNeeds
+from specfit.hardware.profile import Profile
+from specfit.hardware.reference_models import BILLED_MODELS
+from specfit.models.drafter.head import EagleHead
+from specfit.models.drafter.head_config import read_config
+from specfit.models.target.family import Geometry, geometry_of
+from specfit.models.target.loading import dense_bytes
+
+TEMPLATE_TOKENS = 256
+"""Instruction and chat template around a document."""
+
+DOCUMENT_TOKENS = 1024
+"""Of a workload that sets no limit of its own."""
+
+BASE_WORKSPACE = 300_000_000
+"""Library workspaces and what an allocator cannot use; activations are added to it."""
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """A model's needs at one workload, and the device's bytes for them (None = not known)."""
+
+    needs: DeviceNeeds
+    store_bytes: int  # of host memory: the model's own, whatever it is billed as
+    staging_blocks: int
+    context: int  # KV rows that are held
+    free: int | None
+    where: str  # what `free` is of
+
+    def rows(self, slots: int) -> dict[str, int]:
+        return self.needs.rows(slots, self.staging_blocks, self.context)
+
+    def needed(self, slots: int) -> int:
+        return sum(self.rows(slots).values())
+
+    def largest(self) -> int:
+        """Most slots that fit; -1 where even none do. The bytes free are known."""
+        assert self.free is not None, "asked only where the free bytes are known"
+        return self.needs.largest_slots(self.free, self.staging_blocks, self.context)
+
+    def fit(self, wanted: int) -> tuple[int, str]:
+        """`cache_slots=fit`: the count, and a sentence like `43: 48 needs 25.9 GB, 24.6 free`.
+
+        `wanted` is the count people ask for; the sentence speaks of it, or of what fits instead.
+        """
+        if self.free is None:
+            raise SpecfitError(
+                "cache_slots=fit needs a GPU whose free memory can be read, or a profile with "
+                "memory_bytes (gpu=rtx4090); use a number"
+            )
+        slots = self.largest()
+        if slots < 0:
+            raise self.refusal(0)
+        spoken = wanted if slots < wanted else slots
+        free = f"{self.free / GB:.1f} {self.where}"
+        return (
+            slots,
+            f"cache_slots=fit is {slots}: {spoken} needs {_gb(self.needed(spoken))}, {free}",
+        )
+
+    def lines(self, slots: int) -> list[str]:
+        """The table, which the doctor and a run on a GPU print."""
+        head = f"device bytes at {slots} slots per layer, {self.context} KV rows:"
+        parts = [f"  {name:14}{size / GB:8.2f} GB" for name, size in self.rows(slots).items()]
+        there = "" if self.free is None else f" of {self.free / GB:.2f} {self.where}"
+        return [head, *parts, f"  {'together':14}{self.needed(slots) / GB:8.2f} GB{there}"]
+
+    def refuse_too_many(self, slots: int) -> None:
+        if self.free is not None and self.needed(slots) > self.free:
+            raise self.refusal(slots)
+
+    def refusal(self, slots: int) -> SpecfitError:
+        assert self.free is not None
+        most = self.largest()
+        if most >= 0:
+            right = f"use cache_slots={most} or fit"
+        else:
+            right = "free device memory, or lower model.num_layers or prefill_chunk"
+        return SpecfitError(
+            f"{slots} slots per layer need {_gb(self.needed(slots))} of device memory, "
+            f"{self.free / GB:.1f} {self.where}; {right}"
+        )
+
+
+def _gb(size: int) -> str:
+    return f"{size / GB:.1f} GB"
+
+
+# -- what a model needs --------------------------------------------------------------------------
+
+
+def sizing_of(
+    config: RunConfig,
+    target: Fields,
+    head: Fields | None,
+    clock: str,
+    device: torch.device,
+    profile: Profile,
+) -> Sizing:
+    """From the fields of two config.json: no weight is read.
+
+    The head is counted whoever drafts, so that every system of a comparison gets the same slots.
+    """
+    geometry = geometry_of(target)
+    if config.model.num_layers is not None:
+        geometry = geometry_of({**target, "num_hidden_layers": config.model.num_layers})
+    needs = needs_of(config, target, head, geometry)
+    return placed(needs, workload_context(config, geometry.context), config, clock, device, profile)
+
+
+def placed(
+    needs: DeviceNeeds,
+    context: int,
+    config: RunConfig,
+    clock: str,
+    device: torch.device,
+    profile: Profile,
+) -> Sizing:
+    """A modelled run is sized as what it is billed as, on its profile's card."""
+    store, staging = needs.store_bytes, profile.copies_in_flight + 1
+    ahead = area_blocks(config, needs.layers)
+    if clock == "modelled":
+        billed = BILLED_MODELS.get(config.gpu.billed, needs)
+        staging += ahead * billed.layers // needs.layers
+        needs, where = replace(billed, experts=needs.experts), f"in profile {profile.name}"
+        return Sizing(needs, store, staging, context, profile.memory_bytes, where)
+    staging += ahead
+    # The cache of keys and values doubles when it is full, so it may hold twice what is used.
+    return Sizing(needs, store, staging, 2 * context, device_free(device), "free")
+
+
+def area_blocks(config: RunConfig, layers: int) -> int:
+    """Blocks that predicted experts come into, beside the slots as staging is."""
+    return 0 if config.prefetch == "off" else config.prefetch_blocks or layers
+
+
+def needs_of(
+    config: RunConfig, target: Fields, head: Fields | None, geometry: Geometry
+) -> DeviceNeeds:
+    dtype: torch.dtype = getattr(torch, config.model.dtype)
+    size = dtype.itemsize
+    heads = int(target["num_attention_heads"])
+    kv_heads = int(target.get("num_key_value_heads") or heads)
+    head_dim = int(target.get("head_dim") or geometry.hidden // heads)
+    fields = {**target, "num_hidden_layers": geometry.layers}
+    rows = min(config.prefill_chunk or geometry.context, workload_context(config, geometry.context))
+    # Each prefill row: its k expert outputs, some ten hidden states, and its line of the mask.
+    activations = rows * ((geometry.top_k + 10) * geometry.hidden * size + rows)
+    return DeviceNeeds(
+        layers=geometry.layers,
+        experts=geometry.experts,
+        expert_bytes=3 * geometry.hidden * geometry.intermediate * size,
+        dense_bytes=dense_bytes(fields, dtype),
+        drafter_bytes=head_bytes(head, geometry, size) if head is not None else 0,
+        kv_bytes_per_token=2 * geometry.layers * kv_heads * head_dim * size,
+        workspace_bytes=BASE_WORKSPACE + activations,
+    )
+
+
+def head_bytes(head: Fields, geometry: Geometry, itemsize: int) -> int:
+    """Of the whole head, its embedding included: whether that is the target's shows on loading."""
+    target = SimpleNamespace(
+        vocab_size=geometry.vocabulary,
+        hidden_size=geometry.hidden,
+        num_hidden_layers=geometry.layers,
+    )
+    with torch.device("meta"):
+        made = EagleHead(read_config(head, target, None))
+    return sum(weight.numel() for weight in made.parameters()) * itemsize
+
+
+def workload_context(config: RunConfig, longest: int) -> int:
+    """Tokens of the longest request, from the workload's own limits and the model's `longest`."""
+    document = config.dataset.max_document_tokens or DOCUMENT_TOKENS
+    return min(longest, document + TEMPLATE_TOKENS + config.new_tokens)
+
+
+def device_free(device: torch.device) -> int | None:
+    """Bytes this process may take on its GPU; None on a CPU.
+
+    What its own allocator holds counts as free: a job of a sweep gives it to the next one.
+    """
+    if device.type != "cuda":
+        return None
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device))

@@ -1,0 +1,218 @@
+"""From a config to facts: what it names is looked up, numbers are settled, the run gets its id.
+
+Nothing here loads a weight; a finished run is found from these facts alone.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer
+
+from specfit.base.config import DatasetConfig, DrafterConfig, ModelConfig, RunConfig
+from specfit.base.types import SpecfitError
+from specfit.data.examples import Rows
+from specfit.data.prompts import Prompting
+from specfit.decoding.memory_fit import Sizing, sizing_of
+from specfit.decoding.spec import Facts, locate, profile_of, settle_slots
+from specfit.decoding.workload import (
+    PROBE_TOKENS,
+    TextQuestions,
+    TextWorkload,
+    calibration_dataset,
+    calibration_rows,
+    evaluated_rows,
+)
+from specfit.hardware.clock import choose_clock
+from specfit.hardware.profile import Profile
+from specfit.hardware.reference_models import billing
+from specfit.models.target.checkpoint import FETCH_AGAIN, Checkpoint, folder_digest, read_json
+from specfit.models.target.dummy import RandomCheckpoint
+from specfit.models.target.family import family_of, geometry_of
+from specfit.models.target.fetch import Repository, snapshot
+from specfit.selection.registry import kind_of
+from specfit.storage import identity
+from specfit.storage.provenance import cpu_name
+from specfit.storage.recording.files import Recording, find_recording, read_once
+
+
+def repository_of(key: str, group: ModelConfig | DrafterConfig) -> Repository | None:
+    """Where a group's files come from if no path is set. `key` is the group's: model, drafter."""
+    if group.path or group.repository is None:
+        return None
+    return Repository(key, group.repository, group.revision)
+
+
+def folder_of(key: str, group: ModelConfig | DrafterConfig) -> Path:
+    """The folder that a group names, fetched from the hub where it names a repository."""
+    repository = repository_of(key, group)
+    if repository is not None:
+        return snapshot(repository)
+    if not group.path:
+        raise SpecfitError(f"{key}={group.name} names no files; set {key}.path to a folder")
+    return locate(group.path)
+
+
+@dataclass(frozen=True)
+class Resolved(Facts):
+    """Facts of a run of a checkpoint on a device."""
+
+    checkpoint: Checkpoint
+    device: torch.device
+    split: str = "evaluation"  # a run's; a recording may be of text that predictors are trained on
+
+    @cached_property
+    def workload(self) -> TextWorkload:
+        dataset = self.config.dataset
+        prompting = self.prompting(dataset, self.config.new_tokens)
+        return TextWorkload(self.rows, prompting, dataset.scorer)
+
+    @cached_property
+    def questions(self) -> TextQuestions:
+        prompting = self.prompting(calibration_dataset(self.config), PROBE_TOKENS)
+        return TextQuestions(calibration_rows(self.config, self.rows.examples), prompting)
+
+    @cached_property
+    def _recording(self) -> Recording:
+        config = self.config
+        assert config.recording is not None
+        return read_once(find_recording(config.recording, Path(config.results_dir)))
+
+    def known_recording(self) -> Recording | None:
+        config = self.config
+        reads = self.reads_routes and config.routes.name == "recording"
+        return self._recording if reads and config.recording is not None else None
+
+    @property
+    def place(self) -> str:
+        return f"device {self.device.type} ({self.device_name})"
+
+    @cached_property
+    def rows(self) -> Rows:
+        return evaluated_rows(self.config.dataset, self.config.request_limit, self.split)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        named = self.config.model.tokenizer
+        folder = self.checkpoint.folder if named is None else locate(named)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except Exception as error:  # each tokenizer backend fails in its own way
+            raise SpecfitError(
+                f"{folder} has no tokenizer that can be read ({type(error).__name__}); "
+                "it needs tokenizer.json and tokenizer_config.json"
+            ) from None
+        if tokenizer.chat_template is None:
+            raise SpecfitError(f"{folder} has no chat template; it needs chat_template.jinja")
+        if len(tokenizer) > self.geometry.vocabulary:
+            raise SpecfitError(
+                f"the tokenizer of {folder} has {len(tokenizer)} tokens, the target's vocabulary "
+                f"{self.geometry.vocabulary}; they are not of one model"
+            )
+        return tokenizer
+
+    def prompting(self, dataset: DatasetConfig, max_new_tokens: int) -> Prompting:
+        return Prompting(
+            self.tokenizer,
+            dataset.document or "prompt",
+            dataset.reference,
+            dataset.template,
+            dataset.max_document_tokens,
+            max_new_tokens,
+            stop_ids(self.checkpoint),
+            self.geometry.context,
+            dataset.system,
+        )
+
+    @cached_property
+    def target_digest(self) -> str:
+        return self.checkpoint.digest()
+
+    @cached_property
+    def drafter_folder(self) -> Path:
+        folder = folder_of("drafter", self.config.drafter)
+        if not folder.is_dir():
+            raise SpecfitError(f"no draft head at {folder}; set drafter.path to its folder")
+        return folder
+
+    @cached_property
+    def drafter_digest(self) -> str:
+        if self.config.drafter.name == "oracle":
+            return identity.digest(["oracle", list(self.config.drafter.hits)])
+        return folder_digest(self.drafter_folder)
+
+
+def resolve(config: RunConfig, split: str = "evaluation") -> Resolved:
+    """Raises SpecfitError for whatever the config names and is not there or does not fit."""
+    checkpoint = open_checkpoint(config.model)
+    family_of(checkpoint.config)
+    geometry = geometry_of(checkpoint.config)
+    if config.model.num_layers is not None:
+        if config.model.num_layers > geometry.layers:
+            raise SpecfitError(
+                f"model.num_layers is {config.model.num_layers}; the checkpoint has "
+                f"{geometry.layers}"
+            )
+        geometry = geometry_of({**checkpoint.config, "num_hidden_layers": config.model.num_layers})
+    kind = kind_of(config.selector.name)
+    profile = profile_of(config.gpu)
+    device, device_name = find_device(config.device)
+    clock = choose_clock(config.gpu.clock, profile, device_name)
+    slots, notes = _fitting_slots(config, checkpoint, clock, device, profile)
+    dtype_bytes = getattr(torch, config.model.dtype).itemsize
+    own_bytes = 3 * geometry.hidden * geometry.intermediate * dtype_bytes
+    bill = billing(config.gpu.billed, geometry.layers, own_bytes)
+    if config.gpu.advice and clock == "modelled":
+        notes += (f"profile {profile.name}: {config.gpu.advice}",)
+    parts = geometry, kind, slots, profile, bill, clock, device_name, notes, checkpoint, device
+    return Resolved(config, *parts, split=split)
+
+
+def open_checkpoint(model: ModelConfig) -> Checkpoint:
+    if model.source == "random":
+        return RandomCheckpoint(locate(model.path), model.shape)
+    repository = repository_of("model", model)
+    remedy = repository.command if repository is not None else FETCH_AGAIN
+    return Checkpoint(folder_of("model", model), remedy)
+
+
+def _fitting_slots(
+    config: RunConfig, checkpoint: Checkpoint, clock: str, device: torch.device, profile: Profile
+) -> tuple[int, tuple[str, ...]]:
+    """Slots per layer; on a GPU held against the bytes free there before a weight is read."""
+
+    def sizing() -> Sizing:
+        named = config.drafter.path or config.drafter.repository
+        folder = folder_of("drafter", config.drafter) if named else None
+        head = read_json(folder / "config.json") if folder is not None else None
+        return sizing_of(config, checkpoint.config, head, clock, device, profile)
+
+    experts = geometry_of(checkpoint.config).experts
+    wanted = min(config.calibration.slots, experts)
+    slots, notes = settle_slots(config, experts, lambda: sizing().fit(wanted))
+    if device.type == "cuda" and clock == "wall":
+        table = sizing()
+        table.refuse_too_many(slots)
+        notes += tuple(table.lines(slots))
+    return slots, notes
+
+
+def find_device(asked: str) -> tuple[torch.device, str]:
+    if asked == "cuda" and not torch.cuda.is_available():
+        raise SpecfitError("device=cuda, but no CUDA device or driver was found; use device=cpu")
+    if asked == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu"), cpu_name() or platform.machine()
+    return torch.device("cuda"), torch.cuda.get_device_name()
+
+
+def stop_ids(checkpoint: Checkpoint) -> frozenset[int]:
+    """The list in the generation config; a target without one cannot end a request."""
+    found = read_json(checkpoint.folder / "generation_config.json").get("eos_token_id")
+    if found is None:
+        raise SpecfitError(f"{checkpoint.folder}/generation_config.json names no eos_token_id")
+    return frozenset([found] if isinstance(found, int) else found)

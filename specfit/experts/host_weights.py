@@ -1,0 +1,135 @@
+"""The host store: one contiguous block per (layer, expert), written once and never again."""
+
+from __future__ import annotations
+
+import mmap
+import weakref
+from collections.abc import Iterable
+from contextlib import suppress
+
+import numpy as np
+import torch
+
+from specfit.base.types import SpecfitError
+from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_blocks, release
+from specfit.hardware.memory import GB, host_memory
+
+MOST_RESERVED = 1 << 30
+"""Host memory left beside a large store: Python, torch, one dense tensor on its way."""
+
+
+class ExpertStore:
+    """Host memory [L][E, 3*I*H]: gate [I, H], up [I, H], down [H, I] of one expert side by side.
+
+    One block is one copy to the device. Blocks are read-only once `freeze` was called. A layer's
+    blocks begin at a page border and have exactly their size, so that they can be locked in place.
+    """
+
+    def __init__(
+        self, layers: int, experts: int, hidden: int, intermediate: int, dtype: torch.dtype
+    ) -> None:
+        self.layers, self.experts = layers, experts
+        self.hidden, self.intermediate, self.dtype = hidden, intermediate, dtype
+        self._refuse_without_memory()
+        self._blocks = [self._layer_blocks() for _ in range(layers)]
+        self._written = np.zeros((layers, experts), dtype=np.bool_)
+        self._frozen = False
+        self._locked = np.zeros(layers, dtype=np.int64)  # the first this many blocks of each layer
+        self.lock_report: LockReport | None = None
+
+    @property
+    def block_bytes(self) -> int:
+        return 3 * self.intermediate * self.hidden * self.dtype.itemsize
+
+    @property
+    def total_bytes(self) -> int:
+        return self.layers * self.experts * self.block_bytes
+
+    def _refuse_without_memory(self) -> None:
+        """An anonymous map always succeeds; touching it without memory ends the process."""
+        usable = host_memory().usable
+        needed = self.total_bytes + min(MOST_RESERVED, self.total_bytes // 8)
+        if usable is not None and needed > usable:
+            raise SpecfitError(
+                f"the experts need {self.total_bytes / GB:.1f} GB of host memory, "
+                f"{needed / GB:.1f} with room beside them, and {usable / GB:.1f} are free; "
+                "free memory or lower model.num_layers"
+            )
+
+    def _layer_blocks(self) -> torch.Tensor:
+        size = self.experts * self.block_bytes
+        try:
+            pages = _anonymous(-(-size // PAGE) * PAGE)
+        except (OSError, ValueError) as error:
+            raise SpecfitError(
+                f"the host store needs {self.total_bytes / GB:.1f} GB of memory and did not get it "
+                f"({error}); free memory or lower model.num_layers"
+            ) from None
+        count = size // self.dtype.itemsize
+        return torch.frombuffer(pages, dtype=self.dtype, count=count).view(self.experts, -1)
+
+    # -- filling ---------------------------------------------------------------------------------
+
+    def write(self, layer: int, expert: int, parts: Iterable[torch.Tensor]) -> None:
+        """Fill one block from gate [I, H], up [I, H], down [H, I]."""
+        for place, part in zip(self.places(layer, expert), parts, strict=True):
+            assert place.shape == part.shape, "gate, up and down fill a block exactly"
+            place.copy_(part)
+        self.mark_written(layer, expert)
+
+    def places(self, layer: int, expert: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Views gate [I, H], up [I, H], down [H, I] for a loader to read bytes into."""
+        assert not self._frozen, "the store is immutable once loaded"
+        gate, up, down = self._blocks[layer][expert].chunk(3)
+        inward = self.intermediate, self.hidden
+        return gate.view(inward), up.view(inward), down.view(inward[::-1])
+
+    def mark_written(self, layer: int, expert: int) -> None:
+        """Every part of this block has been filled in through `places`."""
+        self._written[layer, expert] = True
+
+    def freeze(self) -> None:
+        assert bool(self._written.all()), "every expert is written before the store is used"
+        self._frozen = True
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def block(self, layer: int, expert: int) -> torch.Tensor:
+        """[3*I*H], to be copied from, never written."""
+        return self._blocks[layer][expert]
+
+    # -- page-locking ----------------------------------------------------------------------------
+
+    def lock(self, registrar: Registrar, chunk_bytes: int = CHUNK_BYTES) -> LockReport:
+        """Page-lock as much as is granted, layer by layer, until the first refusal.
+
+        A store is locked once; the locks go before its memory does.
+        """
+        assert self._frozen and self.lock_report is None, "a loaded store is locked once"
+        refused = None
+        for layer, blocks in enumerate(self._blocks):
+            count, held, refused = lock_blocks(
+                registrar, blocks.data_ptr(), self.block_bytes, self.experts, chunk_bytes
+            )
+            weakref.finalize(self, release, registrar, held)
+            self._locked[layer] = count
+            if refused is not None:
+                break
+        locked = int(self._locked.sum()) * self.block_bytes
+        self.lock_report = LockReport(locked, self.total_bytes, refused)
+        return self.lock_report
+
+    def is_locked(self, layer: int, expert: int) -> bool:
+        """Whether a copy of this block may run asynchronously from where it lies."""
+        return bool(expert < self._locked[layer])
+
+
+def _anonymous(size: int) -> mmap.mmap:
+    """Zeroed pages of this process alone, large ones where the system has them."""
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return mmap.mmap(-1, size)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them refuses the advice
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages

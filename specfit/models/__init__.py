@@ -1,0 +1,1 @@
+"""The target, the draft head and the route sources."""

@@ -1,0 +1,202 @@
+"""Reading and writing draft heads: `config.json` + `model.safetensors`, one canonical set of names.
+
+Read are the formats of speculators, SafeAILab/EAGLE and SpecForge; written is the first. Whatever
+does not fit is refused with one sentence that names the tensor and both shapes: a head that loads
+and is subtly wrong only shows as a low acceptance length.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from specfit.base.types import SpecfitError
+from specfit.models.drafter.head import EagleHead, HeadConfig
+from specfit.models.drafter.head_config import config_to_json, read_config
+
+# (prefix in the file, canonical prefix), replaced one after the other: the names of every format,
+# since none of them means something else in another.
+NAMES: tuple[tuple[str, str], ...] = (("model.", ""), ("midlayer.", "layers.0."))
+# Not needed to draft: the target's own weights, or rebuilt from the config.
+IGNORED = ("verifier_", "rotary_emb.")
+
+TARGET_EMBEDDING = "model.embed_tokens.weight"
+TargetWeights = Callable[[str], Tensor]
+
+
+def load_head(
+    path: Path, target_config: Any, target_weights: TargetWeights | None = None
+) -> EagleHead:
+    """The head stored in folder `path`, checked against the target it is to draft for.
+
+    target_config: the target's HF config (hidden_size, vocab_size, num_hidden_layers are read).
+    target_weights: name -> tensor of the target, asked only for embeddings or an lm_head that the
+    head's file leaves out, and for the embedding, which is shared where the file's is equal. The
+    rest keeps the dtype of its file.
+    """
+    path = Path(path)
+    fields = _read_json(path / "config.json")
+    tensors = canonical_names(_read_tensors(path / "model.safetensors"))
+    rows = tensors["lm_head.weight"].shape[0] if "lm_head.weight" in tensors else None
+    config = read_config(fields, target_config, rows)
+    _complete(tensors, config, target_weights)
+    _check_shapes(tensors, config)
+    _check_vocabulary(tensors, config)
+    if target_weights is not None:
+        _share_embedding(tensors, target_weights(TARGET_EMBEDDING))
+    with torch.device("meta"):
+        head = EagleHead(config)
+    head.load_state_dict(tensors, assign=True)
+    return head.requires_grad_(False).eval()
+
+
+def save_head(path: Path, head: EagleHead, verifier: Mapping[str, Any]) -> None:
+    """Write `head` to folder `path` in the speculators format.
+
+    verifier: `name_or_path` and `architectures` of the target, for identification only.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    weights = {name: tensor.contiguous() for name, tensor in head.state_dict().items()}
+    if head.config.draft_vocab_size == head.config.vocab_size:
+        del weights["d2t"], weights["t2d"]
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    dtype = str(head.fc.weight.dtype).removeprefix("torch.")
+    text = json.dumps(config_to_json(head.config, dtype, verifier), indent=2)
+    (path / "config.json").write_text(text + "\n")
+
+
+def canonical_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Rename file tensors to the canonical set and drop what drafting does not need."""
+    renamed: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        for prefix, canonical in NAMES:
+            if name.startswith(prefix):
+                name = canonical + name.removeprefix(prefix)
+        if not any(part in name for part in IGNORED):
+            renamed[name] = tensor
+    return renamed
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise SpecfitError(f"The draft head's {path} does not exist.") from None
+    except json.JSONDecodeError as error:
+        raise SpecfitError(f"The draft head's {path} is not valid JSON: {error}.") from None
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        pickled = next(path.parent.glob("*.bin"), None)
+        if pickled is not None:
+            raise SpecfitError(
+                f"The draft head in {path.parent} is a pickle ({pickled.name}), which could run "
+                f"any code when it is read; convert it to {path.name} with safetensors first."
+            )
+        raise SpecfitError(f"The draft head's {path} does not exist.")
+    try:
+        return load_file(path)
+    except Exception as error:  # safetensors raises its own unexported class
+        raise SpecfitError(f"The draft head's {path} is damaged: {error}.") from None
+
+
+def _complete(
+    tensors: dict[str, Tensor], config: HeadConfig, target_weights: TargetWeights | None
+) -> None:
+    """Fill in what a file may leave out: embeddings, lm_head, vocabulary maps.
+
+    The target's own tensors are taken as they are, so that they stay one copy.
+    """
+    same = config.draft_vocab_size == config.vocab_size
+    if "d2t" in tensors:
+        tensors["d2t"] = tensors["d2t"].to(torch.int64)
+    elif same:
+        tensors["d2t"] = torch.zeros(config.vocab_size, dtype=torch.int64)
+    else:
+        raise SpecfitError(
+            f"The draft head has {config.draft_vocab_size} of the target's {config.vocab_size} "
+            f"tokens but no tensor d2t to map them; expected d2t [{config.draft_vocab_size}]."
+        )
+    for name, source in (
+        ("embed_tokens.weight", TARGET_EMBEDDING),
+        ("lm_head.weight", "lm_head.weight"),
+    ):
+        if name in tensors:
+            continue
+        if target_weights is None:
+            raise SpecfitError(f"The draft head's file lacks {name} and no target is at hand.")
+        weight = target_weights(source)
+        if name == "lm_head.weight" and not same:
+            ids = torch.arange(config.draft_vocab_size) + tensors["d2t"]
+            _check_range(ids, config)
+            weight = weight[ids.to(weight.device)]
+        tensors[name] = weight
+
+
+def _check_shapes(tensors: Mapping[str, Tensor], config: HeadConfig) -> None:
+    with torch.device("meta"):
+        expected = {name: t.shape for name, t in EagleHead(config).state_dict().items()}
+    for name, shape in expected.items():
+        if name == "t2d" and name not in tensors:
+            continue
+        if name not in tensors:
+            raise SpecfitError(f"The draft head lacks tensor {name}; expected {list(shape)}.")
+        found = tensors[name].shape
+        if found != shape:
+            raise SpecfitError(
+                f"The draft head's tensor {name} does not fit its config and the target: "
+                f"expected {list(shape)}, found {list(found)}."
+            )
+    unknown = sorted(tensors.keys() - expected.keys())
+    if unknown:
+        raise SpecfitError(
+            f"The draft head has tensor {unknown[0]} {list(tensors[unknown[0]].shape)}, which its "
+            f"config does not announce; expected no such tensor."
+        )
+
+
+def _check_vocabulary(tensors: dict[str, Tensor], config: HeadConfig) -> None:
+    """d2t is an *offset*; stored as absolute ids or zeros it drafts nonsense without an error."""
+    ids = torch.arange(config.draft_vocab_size) + tensors["d2t"]
+    if not bool((ids[1:] > ids[:-1]).all()):
+        raise SpecfitError(
+            f"The draft head's tensor d2t [{len(ids)}] is not an offset table: arange + d2t must "
+            f"be strictly increasing, found a step of {int((ids[1:] - ids[:-1]).min())}."
+        )
+    _check_range(ids, config)
+    t2d = torch.zeros(config.vocab_size, dtype=torch.bool)
+    t2d[ids] = True
+    if "t2d" in tensors and not torch.equal(tensors["t2d"].bool(), t2d):
+        raise SpecfitError(
+            f"The draft head's tensors d2t [{len(ids)}] and t2d [{config.vocab_size}] name "
+            f"different target ids: expected t2d true exactly at arange + d2t."
+        )
+    if "t2d" not in tensors and config.draft_vocab_size < config.vocab_size and ids[-1] < len(ids):
+        raise SpecfitError(
+            f"The draft head's tensor d2t [{len(ids)}] is all zero, a placeholder; expected the "
+            f"offsets of its {len(ids)} of {config.vocab_size} target ids."
+        )
+    tensors["t2d"] = t2d
+
+
+def _check_range(ids: Tensor, config: HeadConfig) -> None:
+    least, most = int(ids.min()), int(ids.max())
+    if least < 0 or most >= config.vocab_size:
+        raise SpecfitError(
+            f"The draft head's tensor d2t [{len(ids)}] reaches target ids {least} to {most}; "
+            f"expected ids inside the target vocabulary of {config.vocab_size}."
+        )
+
+
+def _share_embedding(tensors: dict[str, Tensor], target: Tensor) -> None:
+    """Where the file repeats the target's embedding, the target's tensor is used: 0.6 GB less."""
+    own = tensors["embed_tokens.weight"]
+    if torch.equal(own.to(target.device, target.dtype), target):  # false where shapes differ
+        tensors["embed_tokens.weight"] = target

@@ -1,0 +1,100 @@
+"""A target of real shapes and random values: what can be timed and moved without any checkpoint.
+
+`model.source=random` reads `config.json` of model.path and nothing else; `model.shape` changes
+its numbers, so that the same path runs small on a CPU. Values are made on the device, a layer at
+a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig
+
+from specfit.base.types import SpecfitError
+from specfit.experts.host_weights import ExpertStore
+from specfit.models.target.checkpoint import Checkpoint, read_json
+from specfit.models.target.family import family_of, geometry_of
+from specfit.models.target.loading import LoadedModel, skeleton
+
+SCALE = 0.02
+"""Standard deviation of every weight, as models of this family are initialised."""
+
+
+class RandomCheckpoint(Checkpoint):
+    """A folder with a config and without weights."""
+
+    def __init__(self, folder: Path, shape: Mapping[str, int]) -> None:
+        if not folder.is_dir():
+            raise SpecfitError(f"no folder at {folder}; a random model needs one with config.json")
+        self.folder = folder
+        fields = read_json(folder / "config.json")
+        unknown = sorted(set(shape) - set(fields))
+        if unknown:
+            raise SpecfitError(
+                f"model.shape.{unknown[0]} is no number of {folder}/config.json; "
+                f"it has {', '.join(k for k, v in fields.items() if type(v) is int)}"
+            )
+        self.config = fields | dict(shape)
+        self._shard_of: dict[str, str] = {}
+
+    def digest(self) -> str:
+        text = json.dumps(["random", SCALE, self.config], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def load_random(
+    checkpoint: RandomCheckpoint, dtype: torch.dtype, device: torch.device, num_layers: int | None
+) -> LoadedModel:
+    """Raises SpecfitError where the host has no room for the experts."""
+    fields = dict(checkpoint.config)
+    if num_layers is not None:
+        fields["num_hidden_layers"] = num_layers
+    geometry = geometry_of(fields)
+    options = {name: value for name, value in fields.items() if name != "model_type"}
+    model = skeleton(AutoConfig.for_model(family_of(fields).model_type, **options))
+    source = torch.Generator(device).manual_seed(0)
+    _fill_dense(model, dtype, device, source)
+    store = ExpertStore(
+        geometry.layers, geometry.experts, geometry.hidden, geometry.intermediate, dtype
+    )
+    _fill_store(store, device, source)
+    return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
+
+
+def _random(
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, source: torch.Generator
+) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=device).normal_(0.0, SCALE, generator=source)
+
+
+def _fill_dense(
+    model: Any, dtype: torch.dtype, device: torch.device, source: torch.Generator
+) -> None:
+    weights: dict[str, torch.Tensor] = {}
+    for name, parameter in model.state_dict().items():
+        if name.endswith("norm.weight"):
+            weights[name] = torch.ones(parameter.shape, dtype=dtype, device=device)
+        else:
+            weights[name] = _random(tuple(parameter.shape), dtype, device, source)
+    model.load_state_dict(weights, assign=True)
+    with torch.device(device):
+        model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
+
+
+def _fill_store(store: ExpertStore, device: torch.device, source: torch.Generator) -> None:
+    """One layer's experts at a time on the device, then part by part to the host."""
+    part = store.intermediate * store.hidden
+    for layer in range(store.layers):
+        values = _random((store.experts, 3, part), store.dtype, device, source)
+        for expert in range(store.experts):
+            places = store.places(layer, expert)
+            for place, made in zip(places, values[expert], strict=True):
+                place.copy_(made.view(place.shape))
+            store.mark_written(layer, expert)
+    store.freeze()

@@ -1,0 +1,183 @@
+"""From a checkpoint folder to the transformers class without experts, and the host store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.activations import ACT2FN
+
+from specfit.base.types import SpecfitError
+from specfit.experts.engine import ExpertEngine
+from specfit.experts.host_weights import ExpertStore
+from specfit.models.target.checkpoint import Checkpoint
+from specfit.models.target.family import Family, Geometry, family_of, geometry_of
+from specfit.models.target.shards import DTYPES, Entry, Shard
+
+READERS = 4
+"""Threads that read experts; one request in flight does not fill a fast disk."""
+
+NOT_WEIGHTS = ("rotary_emb.inv_freq",)  # in old files; computed from the config instead
+
+
+class DetachedExperts(nn.Module):
+    """Stands where transformers keeps a layer's expert weights; holds none."""
+
+    def __init__(self, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.engine: ExpertEngine | None = None
+
+    def forward(
+        self, hidden: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor
+    ) -> torch.Tensor:
+        """[T, H], [T, k], [T, k] -> [T, H]."""
+        assert self.engine is not None, "attach an engine before the first forward"
+        weights = top_k_weights.to(hidden.dtype)  # Mixtral's router gives float32
+        return self.engine.run(self.layer, hidden, top_k_index, weights)
+
+
+class LoadedModel:
+    """Dense weights on the device (`model`), expert weights in the host store (`store`)."""
+
+    def __init__(self, model: Any, store: ExpertStore, geometry: Geometry, digest: str) -> None:
+        self.model, self.store, self.geometry, self.digest = model, store, geometry, digest
+
+    @property
+    def activation(self) -> Any:
+        return ACT2FN[self.model.config.hidden_act]
+
+    def attach(self, engine: ExpertEngine | None) -> None:
+        """None lets go of an engine and its slots."""
+        for layer in self.model.model.layers:
+            layer.mlp.experts.engine = engine
+
+
+def load_model(
+    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, num_layers: int | None
+) -> LoadedModel:
+    """Raises SpecfitError naming the tensor that is missing, damaged or of another shape."""
+    checkpoint.check_complete()
+    family = family_of(checkpoint.config)
+    config = AutoConfig.from_pretrained(checkpoint.folder, local_files_only=True)
+    if num_layers is not None:
+        stored = geometry_of(checkpoint.config).layers
+        if not 0 < num_layers <= stored:
+            raise SpecfitError(f"model.num_layers is {num_layers}, the checkpoint has {stored}")
+        config.num_hidden_layers = num_layers
+    geometry = geometry_of(checkpoint.config | {"num_hidden_layers": config.num_hidden_layers})
+    model = skeleton(config)
+    _refuse_unknown_tensors(model, checkpoint, family, geometry)
+    _fill_dense(model, checkpoint, family, dtype, device)
+    store = _fill_store(checkpoint, family, geometry, dtype)
+    return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
+
+
+def skeleton(config: Any) -> Any:
+    """The model on the meta device, every layer's experts detached: shapes without bytes."""
+    config._attn_implementation = "sdpa"  # eager attention is silently wrong with a boolean mask
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    for index, layer in enumerate(model.model.layers):
+        layer.mlp.experts = DetachedExperts(index)
+    return model
+
+
+def dense_bytes(fields: Mapping[str, Any], dtype: torch.dtype) -> int:
+    """Device bytes of what is not an expert, from a config.json's fields alone."""
+    options = {name: value for name, value in fields.items() if name != "model_type"}
+    model = skeleton(AutoConfig.for_model(family_of(fields).model_type, **options))
+    weights = {id(tensor): tensor.numel() for tensor in model.parameters()}  # tied ones once
+    return sum(weights.values()) * dtype.itemsize
+
+
+# -- dense weights -------------------------------------------------------------------------------
+
+
+def _fill_dense(
+    model: Any, checkpoint: Checkpoint, family: Family, dtype: torch.dtype, device: torch.device
+) -> None:
+    """One tensor at a time through host memory, converted on the device."""
+    tied = bool(checkpoint.config.get("tie_word_embeddings"))
+    weights: dict[str, torch.Tensor] = {}
+    for name, parameter in model.state_dict().items():
+        if tied and name == "lm_head.weight":
+            continue
+        stored = checkpoint.tensor(family.stored_name(name), tuple(parameter.shape))
+        weights[name] = stored.to(device).to(dtype)
+    if tied:
+        weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    model.load_state_dict(weights, assign=True)
+    # Rotary frequencies are not in the checkpoint, and a meta module has none: make it anew.
+    with torch.device(device):
+        model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
+
+
+def _refuse_unknown_tensors(
+    model: Any, checkpoint: Checkpoint, family: Family, geometry: Geometry
+) -> None:
+    """A weight that nothing reads means another architecture than the config says."""
+    known = {family.stored_name(name) for name in model.state_dict()}
+    for layer in range(geometry.layers):
+        for expert in range(geometry.experts):
+            known.update(family.expert_parts(layer, expert))
+    beyond = tuple(
+        f"model.layers.{layer}."
+        for layer in range(geometry.layers, geometry_of(checkpoint.config).layers)
+    )
+    for name in checkpoint.names():
+        if name not in known and not name.startswith(beyond) and not name.endswith(NOT_WEIGHTS):
+            raise SpecfitError(
+                f"{checkpoint.folder} holds tensor {name}, for which its config "
+                f"({family.model_type}, {geometry.layers} layers) has no place"
+            )
+
+
+# -- experts -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Read:
+    """One part of one expert: where it lies and where it goes."""
+
+    shard: Shard
+    entry: Entry
+    place: torch.Tensor
+
+    def run(self) -> None:
+        if DTYPES[self.entry.dtype] == self.place.dtype:
+            self.shard.read_into(self.entry, self.place)
+        else:
+            self.place.copy_(self.shard.read(self.entry))
+
+
+def _fill_store(
+    checkpoint: Checkpoint, family: Family, geometry: Geometry, dtype: torch.dtype
+) -> ExpertStore:
+    """Reads every part straight into its block, in the order of the files."""
+    layers, experts = geometry.layers, geometry.experts
+    store = ExpertStore(layers, experts, geometry.hidden, geometry.intermediate, dtype)
+    reads = sorted(
+        _reads(checkpoint, family, store), key=lambda r: (r.shard.path.name, r.entry.offset)
+    )
+    with ThreadPoolExecutor(READERS) as pool:
+        for _ in pool.map(_Read.run, reads):  # the first that fails raises here
+            pass
+    for layer in range(layers):
+        for expert in range(experts):
+            store.mark_written(layer, expert)
+    store.freeze()
+    return store
+
+
+def _reads(checkpoint: Checkpoint, family: Family, store: ExpertStore) -> Iterator[_Read]:
+    for layer in range(store.layers):
+        for expert in range(store.experts):
+            names = family.expert_parts(layer, expert)
+            for name, place in zip(names, store.places(layer, expert), strict=True):
+                yield _Read(*checkpoint.find(name, tuple(place.shape)), place)

@@ -1,0 +1,158 @@
+"""The target on the clock (prefill, verify, keep) and off it (observe), one layer loop for all."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from specfit.base.interfaces import Prefilled, Verified
+from specfit.base.types import ROOT, DraftTree, ForwardTrace, IntArray, Routes, Selection
+from specfit.experts.engine import ExpertEngine
+from specfit.models.target.kv import KVCache
+from specfit.models.target.loading import LoadedModel
+from specfit.models.target.masks import causal_mask, tree_mask
+
+
+class OffloadedTarget:
+    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter wants."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        engine: ExpertEngine,
+        aux_layers: Sequence[int],
+        prefill_chunk: int | None,
+        device: torch.device,
+    ) -> None:
+        loaded.attach(engine)
+        self.engine, self.geometry = engine, loaded.geometry
+        self.expert_bytes = loaded.store.block_bytes
+        self._head, self._decoder = loaded.model.lm_head, loaded.model.model
+        self._aux_layers = list(aux_layers)
+        self._chunk = prefill_chunk
+        self._device = device
+        self._kv = KVCache(self.geometry.layers)
+        # transformers renamed the argument in 5.24; its position among the others never changed.
+        names = inspect.signature(self._decoder.layers[0].forward).parameters
+        self.cache_argument = "cache" if "cache" in names else "past_key_values"
+
+    @property
+    def length(self) -> int:
+        return self._kv.length
+
+    def begin(self) -> None:
+        self._kv.truncate(0)
+
+    def truncate(self, length: int) -> None:
+        self._kv.truncate(length)
+
+    def resident(self) -> np.ndarray:
+        return self.engine.cache.resident_mask()
+
+    def residency(self) -> dict[str, np.ndarray]:
+        return self.engine.residency()
+
+    @torch.inference_mode()
+    def restore(self, residency: dict[str, np.ndarray]) -> None:
+        self.engine.restore(residency)
+
+    # -- on the clock ----------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def prefill(self, prompt_ids: IntArray) -> Prefilled:
+        step = self._chunk or len(prompt_ids)
+        features, routes, traces = [], [], []
+        for start in range(0, len(prompt_ids), step):
+            chunk = prompt_ids[start : start + step]
+            hidden, aux, trace = self._chunk_forward(chunk)
+            features.append(aux)
+            routes.append(np.stack(self.engine.routes, axis=1))
+            traces.append(trace)
+        token = int(self._argmax(hidden[-1:])[0])
+        return Prefilled(token, torch.cat(features), np.concatenate(routes), traces)
+
+    def _chunk_forward(self, chunk: IntArray) -> tuple[torch.Tensor, torch.Tensor, ForwardTrace]:
+        first = self._kv.length
+        positions = np.arange(first, first + len(chunk))
+        self.engine.begin_forward(on_clock=True)
+        hidden, aux = self._forward(chunk, positions, causal_mask(first, len(chunk)))
+        trace = self.engine.end_forward(billed_rows=len(chunk), is_prefill=True)
+        self._kv.keep(range(len(chunk)))
+        return hidden, aux, trace
+
+    @torch.inference_mode()
+    def verify(self, root_token: int, tree: DraftTree, selection: Selection) -> Verified:
+        nodes = np.asarray(selection.nodes, dtype=np.int64)
+        tokens = np.concatenate([[root_token], tree.tokens[nodes]])
+        positions = self._kv.length + np.concatenate([[0], tree.depths[nodes]])
+        mask = tree_mask(self._kv.length, tree.ancestry[np.ix_(nodes, nodes)])
+        self.engine.begin_forward(on_clock=True)
+        hidden, aux = self._forward(tokens, positions, mask)
+        trace = self.engine.end_forward(billed_rows=len(nodes), is_prefill=False)
+        routes = np.stack(self.engine.routes, axis=1)
+        return Verified(self._argmax(hidden), aux, routes, trace)
+
+    @torch.inference_mode()
+    def keep(self, rows: Sequence[int]) -> None:
+        if self.engine.stand_in is not None:
+            self.engine.stand_in.keep(self._kv.length, rows)
+        self._kv.keep(rows)
+
+    # -- off the clock ---------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def observe(self, root_token: int, tree: DraftTree, seen: int) -> Routes:
+        """Routes of the nodes from `seen` on, and of the root, by a forward on scratch KV.
+
+        The root is computed with the first call of a cycle (`seen` = 0); later calls build on the
+        scratch rows of the earlier ones, give the new nodes' routes alone and an empty root.
+        """
+        first = ROOT if seen == 0 else seen
+        new = np.arange(first, len(tree))
+        tokens = np.concatenate([[root_token], tree.tokens])[new + 1]
+        depths = np.concatenate([[0], tree.depths])[new + 1]
+        length = self._kv.length
+        mask = tree_mask(length, tree.ancestry)
+        self._kv.start = length + int(new[0]) + 1
+        self.engine.begin_forward(on_clock=False)
+        self._forward(tokens, length + depths, None if mask is None else mask[..., new + 1, :])
+        self._kv.start = length
+        routes = np.stack(self.engine.routes, axis=1)
+        rooted = routes[0] if seen == 0 else np.empty_like(routes[0])
+        return Routes(rooted, routes[1:] if seen == 0 else routes)
+
+    # -- the layer loop --------------------------------------------------------------------------
+
+    def _forward(
+        self, tokens: IntArray, positions: IntArray, mask: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """tokens [T], positions [T], mask [1, 1, T, columns] -> hidden [T, H], aux [T, 3H]."""
+        ids = torch.as_tensor(tokens, dtype=torch.long, device=self._device)[None]
+        where = torch.as_tensor(positions, dtype=torch.long, device=self._device)[None]
+        hidden = self._decoder.embed_tokens(ids)
+        arguments = {
+            "attention_mask": None if mask is None else mask.to(self._device),
+            "position_ids": where,
+            "position_embeddings": self._decoder.rotary_emb(hidden, where),
+            "use_cache": True,
+            self.cache_argument: self._kv,
+        }
+        if self.engine.stand_in is not None:
+            self.engine.stand_in.begin_forward(self._kv.start, tokens, mask)
+        aux: dict[int, torch.Tensor] = {}
+        for index, layer in enumerate(self._decoder.layers):
+            if index in self._aux_layers:
+                aux[index] = hidden[0]
+            hidden = layer(hidden, **arguments)
+        features = [aux[index] for index in self._aux_layers]
+        return hidden[0], torch.cat(features, dim=-1) if features else hidden.new_empty(
+            len(tokens), 0
+        )
+
+    def _argmax(self, hidden: torch.Tensor) -> IntArray:
+        """hidden [T, H] before the final norm -> the target's next token after each row [T]."""
+        tokens: IntArray = self._head(self._decoder.norm(hidden)).argmax(dim=-1).cpu().numpy()
+        return tokens

@@ -1,0 +1,1 @@
+"""Rows to tables, figures and one page."""

@@ -1,0 +1,118 @@
+"""What the tables and figures show of a run: each a sum over a sum, with an interval over requests.
+
+A quantity is stated once, as its two counters per request; its value, its interval and its paired
+ratio to another run follow. Copies are counted as the clock bills them (design, "Billing").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from specfit.report.intervals import Interval, interval_of, paired_ratio, ratio_interval
+from specfit.report.metrics import Totals, shared_requests, totals
+from specfit.storage.rows import RunRows
+
+BILLED_EXPERT_BYTES = {"qwen3-30b-a3b": 3 * 2048 * 768 * 2}
+"""Bytes of one expert of a model that runs are billed as; a run billed as itself counts its own."""
+
+Pair = tuple[pd.Series, pd.Series]  # numerator and denominator of each request
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """`better` says which way is an improvement: +1 more, -1 less, 0 neither."""
+
+    label: str
+    unit: str
+    pair: Callable[[Totals], Pair]
+    better: int
+    billed: bool = False  # the numerator counts copies, to be scaled to the billed model
+    scale: float = 1.0
+
+    def of(self, run: RunRows) -> Interval:
+        top, bottom = self.pair(totals(run))
+        found = ratio_interval(top.to_numpy(), bottom.to_numpy())
+        factor = self.scale * (copy_scale(run) if self.billed else 1.0)
+        return times(found, factor)
+
+    def ratio(self, run: RunRows, baseline: RunRows) -> Interval:
+        """`run`'s over `baseline`'s on the requests that failed in neither, paired by request."""
+        shared, excluded = shared_requests(run, baseline)
+        ours, theirs = (self._columns(r, shared) for r in (run, baseline))
+        return paired_ratio(ours, theirs, excluded)
+
+    def _columns(self, run: RunRows, shared: list[str]) -> NDArray[Any]:
+        return np.stack([c.loc[shared].to_numpy() for c in self.pair(totals(run))], axis=1)
+
+
+def _decode(top: str, bottom: str) -> Callable[[Totals], Pair]:
+    return lambda t: (t.decode[top], t.decode[bottom])
+
+
+def _all(top: str, bottom: str) -> Callable[[Totals], Pair]:
+    return lambda t: (t.decode[top] + t.prefill[top], t.decode[bottom] + t.prefill[bottom])
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "speed": Quantity(
+        "tokens/s", "tokens/s", _decode("committed_tokens", "cycle_ns"), 1, scale=1e9
+    ),
+    "speed_with_prefill": Quantity(
+        "tokens/s with prefill", "tokens/s", _all("committed_tokens", "cycle_ns"), 1, scale=1e9
+    ),
+    "committed": Quantity("committed / cycle", "tokens", _decode("committed_tokens", "cycles"), 1),
+    "verified": Quantity("verified / cycle", "nodes", _decode("verified_nodes", "cycles"), 0),
+    "cycle": Quantity("cycle time", "ms", _decode("cycle_ns", "cycles"), -1, scale=1e-6),
+    "experts": Quantity(
+        "experts / token",
+        "copies",
+        _decode("transferred_experts", "committed_tokens"),
+        -1,
+        billed=True,
+    ),
+    "experts_with_prefill": Quantity(
+        "experts / token with prefill",
+        "copies",
+        _all("transferred_experts", "committed_tokens"),
+        -1,
+        billed=True,
+    ),
+    "transfers": Quantity(
+        "experts / cycle", "copies", _decode("transferred_experts", "cycles"), -1, billed=True
+    ),
+    "demand": Quantity("demand / cycle", "experts", _decode("demand_experts", "cycles"), 0),
+    "hit_rate": Quantity("hit rate", "%", _decode("hit_experts", "demand_experts"), 1, scale=100.0),
+}
+
+
+def copy_scale(run: RunRows) -> float:
+    """Copies of the billed model that one copy of this run stands for; 1 where it bills itself."""
+    size = BILLED_EXPERT_BYTES.get(run.info.billed or "self")
+    t = totals(run)
+    columns = ("transferred_experts", "prefetched_experts")
+    copies = sum(t.sum(name) + t.prefill_sum(name) for name in columns)
+    billed = t.sum("billed_bytes") + t.prefill_sum("billed_bytes")
+    return 1.0 if size is None or not copies else billed / size / copies
+
+
+def score(run: RunRows, name: str) -> Interval:
+    """Mean of one of metrics.MEASURES over the requests that have it."""
+    scores = run.requests.loc[run.requests["status"] == "ok", name].dropna().to_numpy(float)
+    if not len(scores):
+        return Interval(None, None, None, 0)
+    columns = np.stack([scores, np.ones(len(scores))], axis=1)
+    return interval_of(lambda sums: sums[..., 0] / sums[..., 1], columns)
+
+
+def times(interval: Interval, factor: float) -> Interval:
+    """In other units."""
+    value, low, high = (
+        None if x is None else x * factor for x in (interval.value, interval.low, interval.high)
+    )
+    return Interval(value, low, high, interval.n, interval.excluded)

@@ -1,0 +1,198 @@
+"""The closing table of one run, as data and as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from specfit.report.clock_check import clock_sentence
+from specfit.report.intervals import Interval, speedup
+from specfit.report.metrics import (
+    PHASES,
+    Summary,
+    mean_measures,
+    same_ids,
+    same_scores,
+    summarise,
+)
+from specfit.storage.manifest import RunInfo
+from specfit.storage.rows import RunRows
+
+Value = float | int | str | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table. None is shown as a dash, never as 0."""
+
+    label: str
+    value: Value
+    unit: str = ""
+    note: str = ""
+
+    @property
+    def shown(self) -> str:
+        text = f"{number(self.value)} {self.unit}".rstrip()
+        return f"{text} ({self.note})" if self.note else text
+
+
+def number(value: Value) -> str:
+    """Three significant digits for a ratio, every digit of a count."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
+    return str(value)
+
+
+def interval_note(interval: Interval) -> str:
+    if interval.low is None or interval.high is None:
+        note = f"n={interval.n}, too few requests for an interval"
+    else:
+        note = f"95 % {interval.low:.2f}-{interval.high:.2f}, n={interval.n}"
+    return note + (f", {interval.excluded} failed" if interval.excluded else "")
+
+
+def closing_table(
+    run: RunRows, ar: RunRows | None = None, results: Path | None = None
+) -> list[Line]:
+    """What a person sees when a run ends; `ar` is the AR run of the same requests, if any, and
+    `results` the folder where a probe has left how far the modelled clock is off."""
+    s, info = summarise(run), run.info
+    lines = [
+        Line("decode speed", s.tokens_per_second, "tokens/s", info.timed),
+        Line("committed per cycle", s.committed_per_cycle, "tokens"),
+        Line("verified per cycle", s.verified_per_cycle, "nodes"),
+        Line("experts per token", s.experts_per_token, "copies", _prefill_note(s)),
+        Line("hit rate", _percent(s.hit_rate), "%", "decode"),
+        *_phase_lines(s, info),
+        *_byte_lines(s, info),
+        *_time_lines(s, info),
+        *_score_lines(run),
+        Line("requests", s.requests, "", f"{s.failed} failed" if s.failed else ""),
+        *_cut_lines(run),
+        Line("system", f"{info.selector}, {info.cache_slots} slots"),
+        Line("workload", f"{info.dataset}, {info.model}"),
+        Line("clock, profile, device", f"{info.clock}, {info.profile}, {info.device}"),
+        *_clock_lines(info, results),
+    ]
+    return lines + _fallbacks(run) + _marks(run) + ([] if ar is None else _against(run, ar))
+
+
+def render(lines: Sequence[Line], title: str = "") -> str:
+    """Plain text: labels in one column, values in the next."""
+    width = max((len(line.label) for line in lines), default=0)
+    body = [f"{line.label:<{width}}  {line.shown}" for line in lines]
+    return "\n".join(([title] if title else []) + body)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _prefill_note(s: Summary) -> str:
+    return f"{number(s.experts_per_token_with_prefill)} with prefill"
+
+
+def _phase_lines(s: Summary, info: RunInfo) -> list[Line]:
+    lines = []
+    for phase in PHASES:
+        ns, share = s.phase_ns_per_cycle[phase], _percent(s.phase_shares[phase])
+        note = f"{info.timed}, {number(share)} % of decode"
+        if phase == "verify" and s.wait_ns_per_cycle is not None:
+            note += f", {number(s.wait_ns_per_cycle / 1e6)} ms of it waiting for copies"
+        lines.append(Line(f"{phase} per cycle", None if ns is None else ns / 1e6, "ms", note))
+    return lines
+
+
+def _byte_lines(s: Summary, info: RunInfo) -> list[Line]:
+    billed = f"billed as {info.billed}" if info.billed else "billed"
+    return [
+        Line("copied", s.transferred_bytes / 1e9, "GB", "own bytes, prefill included"),
+        Line("copied, billed", s.billed_bytes / 1e9, "GB", billed),
+    ]
+
+
+def _time_lines(s: Summary, info: RunInfo) -> list[Line]:
+    atlas = None if not s.elapsed_ns else 100 * s.atlas_ns / s.elapsed_ns
+    note = f"{number(atlas)} % of it on the atlas, off the clock"
+    return [
+        Line("timed", s.timed_ns / 1e9, "s", f"{info.timed}, prefill and decode"),
+        Line("elapsed", s.elapsed_ns / 1e9, "s", note),
+    ]
+
+
+def _clock_lines(info: RunInfo, results: Path | None) -> list[Line]:
+    if results is None or info.clock != "modelled":
+        return []
+    return [Line("clock check", clock_sentence(results, info.profile_digest))]
+
+
+def _fallbacks(run: RunRows) -> list[Line]:
+    """Of routes=recording: how often the target was asked after all."""
+    found = run.requests["route_fallbacks"].dropna()
+    if not len(found):
+        return []
+    cycles = int((run.cycles["cycle"] > 0).sum())
+    read = f"{cycles - int(found.sum())} of {cycles}"
+    return [Line("recorded routes", read, "cycles", f"{int(found.sum())} asked the target")]
+
+
+def _marks(run: RunRows) -> list[Line]:
+    """What a reader must know before using the numbers."""
+    lines = []
+    if bool(run.requests["fits"].eq(False).any()):  # null is neither
+        lines.append(Line("mark", "this setting would not fit the profile's memory"))
+    if _is_forced(run):
+        lines.append(
+            Line("mark", "committed ids are a script's (drafter.force): equal ids say nothing")
+        )
+    cap = run.requests["link_gbps_cap"].dropna()
+    if len(cap):
+        lines.append(Line("mark", f"link capped at {number(float(cap.iloc[0]))} GB/s"))
+    locked = run.requests["locked_share"].dropna()
+    if len(locked) and locked.min() < 1:
+        share = number(100 * float(locked.min()))
+        lines.append(Line("mark", f"{share} % of the experts page-locked, the rest copied slower"))
+    if moved := machine_moved(run):
+        lines.append(Line("mark", f"the machine's state moved during the run: {', '.join(moved)}"))
+    return lines
+
+
+def _score_lines(run: RunRows) -> list[Line]:
+    measures = mean_measures(run)
+    score = measures.pop("score", None)
+    rouge = ", ".join(f"{name} {number(value)}" for name, value in measures.items())
+    return [] if score is None else [Line("mean score", score, "", rouge)]
+
+
+def _cut_lines(run: RunRows) -> list[Line]:
+    cut = run.requests["cut_tokens"].dropna()
+    documents = int((cut > 0).sum())
+    note = f"of {documents} documents, by the workload's own limit"
+    return [Line("cut", int(cut.sum()), "tokens", note)] if documents else []
+
+
+def _is_forced(run: RunRows) -> bool:
+    return bool(run.requests["drafter_forced"].eq(True).any())
+
+
+def machine_moved(run: RunRows) -> list[str]:
+    """State columns that took more than one value between requests, or show throttling."""
+    steady = ("pcie_generation", "pcie_width", "power_limit_w")
+    moved = [name for name in steady if run.requests[name].dropna().nunique() > 1]
+    throttled = bool((run.requests["throttle_reasons"].dropna() != 0).any())
+    return moved + (["throttle_reasons"] if throttled else [])
+
+
+def _against(run: RunRows, ar: RunRows) -> list[Line]:
+    gain = speedup(run, ar)
+    note = f"{run.info.timed}, {interval_note(gain)}"
+    checks = [Line("ids equal to ar", str(same_ids(run, ar)))]
+    if mean_measures(run):
+        checks.append(Line("scores equal to ar", str(same_scores(run, ar))))
+    return [
+        Line("speed-up over ar", gain.value, "x", note),
+        *([] if _is_forced(run) else checks),
+    ]

@@ -1,0 +1,1 @@
+"""Appendix A: bounds, affine costs, legal subtrees."""

@@ -1,0 +1,51 @@
+"""A finished run's rows in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from specfit.base.types import SpecfitError
+from specfit.storage.find import find_twin
+from specfit.storage.manifest import RunInfo, read_manifest
+from specfit.storage.tables import read_table, to_frame
+
+
+@dataclass(frozen=True, eq=False)
+class RunRows:
+    """Frames have the columns of `columns.py`, in the order of the run's requests."""
+
+    info: RunInfo
+    cycles: pd.DataFrame
+    requests: pd.DataFrame
+    timings: pd.DataFrame
+
+    @property
+    def request_ids(self) -> list[str]:
+        return [str(name) for name in self.requests["request_id"]]
+
+    @property
+    def ok_ids(self) -> list[str]:
+        """Requests that did not fail."""
+        ok = self.requests["status"] == "ok"
+        return [str(name) for name in self.requests.loc[ok, "request_id"]]
+
+
+def load_run(folder: Path) -> RunRows:
+    """Rows of `results/runs/<run_id>`, or of a folder of reference rows laid out like it."""
+    manifest = read_manifest(folder)
+    if manifest is None or not manifest.finished:
+        raise SpecfitError(f"{folder} holds no finished run; run it first")
+    cycles, requests, timings = (
+        to_frame(read_table(folder / f"{name}.parquet"))
+        for name in ("cycles", "requests", "timings")
+    )
+    return RunRows(manifest.info, cycles, requests, timings)
+
+
+def baseline_of(run: RunRows, runs: Path) -> RunRows | None:
+    """The AR run that a run is divided by; None where none has finished, and for AR itself."""
+    twin = None if run.info.selector == "ar" else find_twin(runs, run.info)
+    return None if twin is None else load_run(twin)

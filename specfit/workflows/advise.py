@@ -1,0 +1,191 @@
+"""`python -m specfit.advise`: what to run on a machine, and whether speculation pays there.
+
+Records a few requests of the workload once (of an embedded one: development text), replays every
+setting over them under the profile, and prints one screen. With gpu=local the profile is this
+machine's own probe, made when missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specfit.base.config import RunConfig, from_hydra
+from specfit.base.types import SpecfitError
+
+if TYPE_CHECKING:
+    from specfit.decoding.resolve import Resolved
+    from specfit.storage.recording.files import Recording
+    from specfit.workflows.advice import Advice, Sources, Tried
+
+REQUESTS = 12
+DECIDED = (
+    *("selector", "objective", "cost", "level_cost_ms", "routes", "policy", "bypass", "prefetch"),
+    *("prefetch_blocks", "miss", "calibration.at", "recording"),
+)
+"""Keys that the advice decides."""
+OURS = (*DECIDED, "cache_slots", "limit", "max_new_tokens", "force")
+"""With those that only shorten it: not part of the command it gives."""
+UNCLEAR = 0.02  # below this gain nobody should change a setting for it
+
+
+def advise(composed: Any) -> int:
+    from hydra.core.hydra_config import HydraConfig
+
+    from specfit.workflows.advice import advise_on, settings, sources_of, try_all
+    from specfit.workflows.countdown import Countdown
+    from specfit.workflows.progress import headline, say
+
+    config = from_hydra(composed)
+    said = [item.lstrip("+~") for item in HydraConfig.get().overrides.task]
+    refuse_decided(said)
+    config = with_profile(config, say)
+    folder = config.routes.path  # of a predictor of one's own
+    config = replace(config, routes=replace(config.routes, path=""))
+    facts = facts_of(config, [item.partition("=")[0] for item in said])
+    say(headline(facts))
+    for note in facts.notes:
+        say(note)
+    sources = sources_of(facts, folder)
+    recording = recorded(facts, sources, say)
+    wanted = settings(facts.slots, sources, facts.profile.overlap)
+    with Countdown() as countdown:
+        countdown.starts(len(wanted), 0)
+        tried = try_all(facts.config, recording, wanted, countdown.advances)
+    advice = advise_on(tried)
+    kept = [item for item in said if key_group(item) not in OURS]
+    for line in screen(advice, facts, len(recording.requests), kept):
+        say(line)
+    return 0
+
+
+def refuse_decided(said: Sequence[str]) -> None:
+    """`routes.path` only says where a predictor of one's own lies."""
+    for item in said:
+        if key_group(item) in DECIDED and not item.startswith("routes.path="):
+            raise SpecfitError(f"{item}: advise tries every setting and decides that; leave it out")
+
+
+def key_group(override: str) -> str:
+    """`routes.level_ms=1` belongs to routes; `calibration.at=own` stands for itself."""
+    key = override.partition("=")[0]
+    return key if key in OURS else key.partition(".")[0]
+
+
+def with_profile(config: RunConfig, say: Any) -> RunConfig:
+    """On the modelled clock: by the profile that is named, else by this machine's own probe."""
+    if config.gpu.link_gbps is not None and config.gpu.fixed_ms is not None:
+        return with_clock(config)
+    from specfit.base.profile_file import apply_profile
+    from specfit.decoding.resolve import find_device
+    from specfit.workflows.expectation import probed_file
+    from specfit.workflows.probing.probe import probe_to_file
+
+    path = probed_file(Path(config.results_dir), find_device(config.device)[1])
+    if path is None:
+        say("no probe of this machine yet: probing it first")
+        path = probe_to_file(config, say)
+    gpu = type(config.gpu)(name="local", profile=str(path))
+    apply_profile(gpu)
+    return with_clock(replace(config, gpu=gpu))
+
+
+def with_clock(config: RunConfig) -> RunConfig:
+    config = replace(config, gpu=replace(config.gpu, clock="modelled"))
+    config.freeze()
+    return config
+
+
+def facts_of(config: RunConfig, said: Sequence[str]) -> Resolved:
+    """A few requests, at the slots that were asked for, else at those that fit, where known."""
+    from specfit.decoding.resolve import find_device, resolve
+
+    if config.limit is None:
+        config = replace(config, limit=REQUESTS)
+    knows = config.gpu.memory_bytes is not None or find_device(config.device)[0].type == "cuda"
+    if "cache_slots" not in said and knows:
+        config = replace(config, cache_slots="fit")
+    split = "development" if config.dataset.source == "embedded" else "evaluation"
+    facts = resolve(config, split)
+    return replace(facts, config=replace(config, cache_slots=facts.slots))
+
+
+def recorded(facts: Resolved, sources: Sources, say: Any) -> Recording:
+    """The requests' pools, and what the predictor says of them; made when missing."""
+    from specfit.storage.recording.files import read_once
+    from specfit.workflows.advice import applied
+    from specfit.workflows.recording.predicting import add_predictions
+    from specfit.workflows.recording.recorder import find_or_record
+
+    recording = read_once(find_or_record(facts, say))
+    if sources.drafting == "learned":
+        asked = applied(facts.config, sources.words("learned"))
+        add_predictions(replace(facts, config=asked), recording, say)
+    return recording
+
+
+# -- the screen ----------------------------------------------------------------------------------
+
+
+def screen(advice: Advice, facts: Resolved, requests: int, kept: Sequence[str]) -> list[str]:
+    from specfit.report.explained import sentence
+    from specfit.workflows.advice import explained
+
+    best, plain = advice.best, advice.plain
+    place = f"{facts.config.dataset.name}, {facts.config.model.name}"
+    told = f"modelled by profile {facts.profile.name}, n = {requests} requests"
+    lines = ["", f"{place}, room for {facts.slots} experts of each layer ({told})", ""]
+    lines += table(advice)
+    lines += ["", "best:", f"  python -m specfit.run {' '.join([*kept, *best.setting.overrides])}"]
+    other = advice.drafting if best is plain else plain
+    lines += ["", f"why: {sentence(explained(best, other))}"]
+    return lines + warnings(advice)
+
+
+def table(advice: Advice) -> list[str]:
+    from specfit.report.explained import aligned
+    from specfit.report.run_summary import number
+    from specfit.workflows.advice import speed_over
+
+    base = next(one for one in advice.tried if one.setting.name == "AR + cache")
+    rows = [("setting", "", "tokens/s", "over AR + cache", "committed/cycle", "experts/token")]
+    ordered = sorted(advice.tried, key=lambda one: -one.found.tokens_per_second)
+    for one in ordered:
+        found, ratio = one.found, speed_over(one, base).value
+        rows.append(
+            (
+                one.setting.name,
+                moves(one) if one.setting.can_run else "a bound, not a setting",
+                number(found.tokens_per_second),
+                "-" if ratio is None else f"{ratio:.2f}x",
+                number(found.total("committed_tokens") / found.total("cycles")),
+                number(found.total("transferred_experts") / found.total("committed_tokens")),
+            )
+        )
+    return ["  " + line for line in aligned(rows, left=(0, 1))]
+
+
+def moves(one: Tried) -> str:
+    """How experts move, where not plainly."""
+    shown = ("routes=", "policy=", "prefetch=")
+    return " ".join(item for item in one.setting.overrides if item.startswith(shown))
+
+
+def warnings(advice: Advice) -> list[str]:
+    gain = advice.gain
+    assert gain.value is not None, "both decoded"
+    name, best = advice.drafting.setting.name, advice.best
+    if not best.setting.drafts:
+        return [
+            f"warning: no speculation is faster here; the best that drafts, {name}, runs at "
+            f"{gain.value:.2f} times the speed of plain decoding"
+        ]
+    unclear = gain.low is None or gain.low <= 1 or gain.value < 1 + UNCLEAR
+    if not unclear:
+        return []
+    return [
+        f"warning: speculation hardly pays here ({gain.value:.2f} times plain decoding, not clear "
+        "of 1 on these requests); plain decoding is the simpler choice"
+    ]

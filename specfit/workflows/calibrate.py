@@ -1,0 +1,20 @@
+"""The fit that a run of this config would use, found or made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from specfit.base.config import from_hydra
+from specfit.decoding.calibration.files import describe, find_or_make
+
+
+def calibrate(composed: Any) -> int:
+    from specfit.decoding.live import build_machine
+    from specfit.decoding.resolve import resolve
+
+    facts = resolve(from_hydra(composed))
+    found = find_or_make(facts, build_machine, Path(facts.config.results_dir))
+    print(describe(found))
+    print(f"{'made' if found.made_now else 'found'}: {found.path}")
+    return 0

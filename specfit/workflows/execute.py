@@ -1,0 +1,278 @@
+"""Runs one resolved config over its requests and leaves rows. No parsing and no printing here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from omegaconf import OmegaConf
+
+from specfit.base.types import CycleRecord, Request, RequestError, RequestRecord, SpecfitError
+from specfit.decoding.calibration.files import Calibration, calibration_id_of, find_or_make
+from specfit.decoding.cycle import Cycle
+from specfit.decoding.decoder import Decoder
+from specfit.decoding.expert_cache_factory import CLAIRVOYANT, prefetch_blocks
+from specfit.decoding.factory import build_decoder, build_selector, routes_named, show_residency
+from specfit.decoding.replay.routes import KnownRoutes
+from specfit.decoding.spec import Assemble, Facts
+from specfit.hardware.reference_models import fits
+from specfit.storage import identity, provenance
+from specfit.storage.manifest import Manifest, RunInfo
+from specfit.storage.request_files import Part, Residency
+from specfit.storage.run_folder import RunStore
+from specfit.storage.tables import MachineState, RequestFlags
+
+WARM_UP_TOKENS = 8
+REPLAY_PATIENCE_S = 10.0
+
+
+class Watcher(Protocol):
+    """Sees a run go by: a progress bar, a logger, a trace."""
+
+    def calibrates(self) -> None: ...
+
+    def starts(self, total: int, done: int) -> None: ...
+
+    def sees_cycle(self, cycle: Cycle) -> None: ...
+
+    def finishes_request(self, part: Part) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    folder: Path
+    calibration: Calibration | None
+    ran_now: bool
+
+
+def execute(
+    facts: Facts,
+    assemble: Assemble,
+    watcher: Watcher,
+    on_wait: Callable[[], None] | None = None,
+    below: str = "",
+) -> Outcome:
+    """The run's folder, finished; a finished run is found, an interrupted one goes on.
+
+    Rows go to results_dir/runs, or to results_dir/`below` where a replay keeps its own.
+    """
+    check_named(facts)
+    results = Path(facts.config.results_dir)
+    calibration = None
+    if facts.kind.needs_cost:
+        calibration = find_or_make(facts, assemble, results / below, watcher.calibrates)
+    who = facts.identity(calibration.calibration_id if calibration else None)
+    run_id = identity.run_id(who)
+    store = RunStore(results / (below or "runs"), run_id, REPLAY_PATIENCE_S if below else 0.0)
+    if store.is_finished() and not facts.config.force:
+        return Outcome(store.folder, calibration, ran_now=False)
+    job = Job(
+        facts, assemble, calibration
+    )  # everything that can be refused is, before anything is written
+    lock: AbstractContextManager[RunStore] = store.locked(on_wait)
+    with lock:
+        store.begin(_manifest(facts, who, run_id), _run_yaml(facts), facts.config.force)
+        if not store.is_finished():
+            job.run(store, watcher)
+            store.finish()
+    return Outcome(store.folder, calibration, ran_now=True)
+
+
+def run_id_of(facts: Facts) -> str:
+    """The id that `execute` will give, known before anything is loaded."""
+    calibration = calibration_id_of(facts) if facts.kind.needs_cost else None
+    return identity.run_id(facts.identity(calibration))
+
+
+def check_named(facts: Facts) -> None:
+    """What the config names by a word or a path is there: asked before anything is written."""
+    _ = facts.workload.ids
+    if facts.reads_routes:
+        routes_named(facts.config.routes.name)
+    if facts.kind.drafts:
+        _ = facts.drafter_digest
+
+
+class Job:
+    """A decoder and the requests it serves, in order; each request is kept when it is done."""
+
+    def __init__(self, facts: Facts, assemble: Assemble, calibration: Calibration | None) -> None:
+        self._facts, self._workload = facts, facts.workload
+        machine = assemble(facts, facts.slots, facts.kind.drafts)
+        self._cost = calibration.cost if calibration else None
+        self._sizes = None
+        if calibration is not None and facts.kind.needs_sizes:
+            self._sizes = calibration.sizes(facts.config.selector.k)
+        self._machine = machine
+        self._target, self._locked_share = machine.target, machine.locked_share
+        selector = build_selector(facts, self._cost, self._sizes)
+        self.decoder: Decoder = build_decoder(facts, machine, selector, machine.clock())
+
+    def run(self, store: RunStore, watcher: Watcher) -> None:
+        done = store.finished_requests()
+        self._begin(store.cycles_before(), store.last_residency())
+        total = len(self._workload.ids)
+        watcher.starts(total, len(done))
+        for index in range(len(done), total):
+            part = self._serve(index, watcher)
+            store.add(part)
+            watcher.finishes_request(part)
+
+    def _begin(self, before: Sequence[CycleRecord], residency: Residency | None) -> None:
+        """As the next request finds a run that has these cycles and this residency behind it."""
+        self._warm_up()
+        if self._facts.config.policy == CLAIRVOYANT:
+            self._look_ahead()
+        # A new one: the old saw the warm-up, if there was one.
+        self.decoder.selector = build_selector(self._facts, self._cost, self._sizes)
+        show_residency(self.decoder.selector, self._target)
+        for record in before:
+            self.decoder.selector.observe(record)
+        if residency is not None:
+            self._target.restore(dict(residency))
+
+    def _warm_up(self) -> None:
+        """The wall clock starts after one untimed request; the cache is emptied after it."""
+        if self._facts.clock != "wall":
+            return
+        empty = self._target.residency()
+        for index in range(len(self._workload.ids)):
+            try:
+                request = self._workload.request(index)
+            except RequestError:
+                continue
+            for _ in self.decoder.decode(replace(request, max_new_tokens=WARM_UP_TOKENS)):
+                pass
+            break
+        self._target.restore(empty)
+
+    def _look_ahead(self) -> None:
+        """Decode everything once, unrecorded: what is demanded depends on no eviction."""
+        cache: Any = self._machine.target.cache  # type: ignore[attr-defined]  # a replay's
+        cache.look_ahead()
+        for index in range(len(self._workload.ids)):
+            with suppress(RequestError):
+                for _ in self.decoder.decode(self._workload.request(index)):
+                    pass
+        cache.know_future()
+
+    def _serve(self, index: int, watcher: Watcher) -> Part:
+        try:
+            request = self._workload.request(index)
+        except RequestError as error:
+            return self._failed(self._workload.ids[index], error)
+        cycles = []
+        self._machine.request_begins()
+        for cycle in self.decoder.decode(request):
+            cycles.append(cycle)
+            watcher.sees_cycle(cycle)
+        return self._finished(request, cycles, self._machine.state())
+
+    def replay_one(self, request_id: str, store: RunStore, watcher: Watcher) -> Part:
+        """Decode one request again as the run had it before; no row is touched."""
+        self._begin(store.cycles_before(request_id), store.residency_before(request_id))
+        return self._serve(list(self._workload.ids).index(request_id), watcher)
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _finished(self, request: Request, cycles: Sequence[Cycle], state: MachineState) -> Part:
+        records: list[CycleRecord] = [cycle.record for cycle in cycles]
+        output_ids = [token for cycle in cycles for token in cycle.tokens]
+        text = self._workload.text(request, output_ids)
+        score = self._workload.score(request, text)
+        row = RequestRecord(
+            request_id=request.request_id,
+            prompt_tokens=len(request.prompt_ids),
+            cut_tokens=request.cut_tokens,
+            output_ids=output_ids,
+            output_text=text,
+            score=score.value,
+            prefill_ns=records[0].cycle_ns,
+            decode_ns=sum(record.cycle_ns for record in records[1:]),
+            cycles=len(records),
+            status="ok",
+            rouge1=score.rouge1,
+            rouge2=score.rouge2,
+            rougel=score.rougel,
+            rougelsum=score.rougelsum,
+        )
+        context = len(request.prompt_ids) + len(output_ids)
+        timings = [cycle.timing for cycle in cycles]
+        residency = self._target.residency()
+        return Part(
+            row, records, timings, residency, self._flags(context, self._fallbacks()), state
+        )
+
+    def _failed(self, request_id: str, error: RequestError) -> Part:
+        row = RequestRecord(
+            request_id, None, None, None, None, None, None, None, None, status=str(error)
+        )
+        return Part(row, [], [], self._target.residency(), self._flags(0))
+
+    def _flags(self, context: int, fallbacks: int | None = None) -> RequestFlags:
+        facts = self._facts
+        ahead = prefetch_blocks(facts) * facts.billing.layer_scale
+        return RequestFlags(
+            fits=fits(facts.profile, facts.config.gpu.billed, facts.slots, context, ahead),
+            routing=facts.config.model.routing,
+            drafter_forced=facts.config.drafter.force if facts.kind.drafts else None,
+            link_gbps_cap=facts.config.gpu.link_gbps_cap if facts.clock == "wall" else None,
+            locked_share=self._locked_share,
+            route_fallbacks=fallbacks,
+        )
+
+    def _fallbacks(self) -> int | None:
+        """Of the request that has just ended."""
+        routes = self.decoder.routes
+        return routes.fallbacks if isinstance(routes, KnownRoutes) else None
+
+
+# -- what the folder says ------------------------------------------------------------------------
+
+
+def _manifest(facts: Facts, who: identity.Identity, run_id: str) -> Manifest:
+    config, kind = facts.config, facts.kind
+    ids = list(facts.workload.ids)
+    if len(set(ids)) != len(ids):
+        raise SpecfitError(f"dataset {config.dataset.name} repeats a request id; ids are distinct")
+    info = RunInfo(
+        run_id=run_id,
+        model=config.model.name,
+        dataset=config.dataset.name,
+        selector=config.selector.name,
+        cache_slots=facts.slots,
+        profile=facts.profile.name,
+        clock=facts.clock,
+        device=facts.device_name,
+        requests_digest=requests_digest(facts),
+        target_digest=facts.target_digest,
+        profile_digest=facts.profile.digest(),
+        dtype=config.model.dtype,
+        threads=config.threads,
+        repeat=config.repeat,
+        drafter=config.drafter.name if kind.drafts else None,
+        routes=config.routes.name if facts.reads_routes else None,
+        billed=facts.billing.name,
+        link_gbps=facts.profile.link_gbps,
+        calibration_at=config.calibration.at if kind.needs_cost else None,
+        recording=facts.recording_id,
+    )
+    return Manifest(info, who, ids, [provenance.collect().as_dict()])
+
+
+def requests_digest(facts: Facts) -> str:
+    """Over the prompts that could be made; a failing example fails for every selector alike."""
+    requests = []
+    for index in range(len(facts.workload.ids)):
+        try:
+            requests.append(facts.workload.request(index))
+        except RequestError:
+            continue
+    return identity.requests_digest(requests)
+
+
+def _run_yaml(facts: Facts) -> str:
+    return str(OmegaConf.to_yaml(facts.settled()))

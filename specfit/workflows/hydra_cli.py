@@ -1,0 +1,230 @@
+"""Hydra around an entry point: one sentence and exit code 2 for what is wrong with a run.
+
+Hydra exits 1 on a bad override and `sys.exit` inside a job ends a whole sweep, so jobs raise
+SpecfitError, and the sentence is printed and the code chosen out here. A sweep whose line cannot be
+composed runs nothing; a job of it that fails stops no other.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
+
+from specfit.base.paths import CONF
+from specfit.base.types import SpecfitError
+from specfit.workflows import hydra_workers
+from specfit.workflows.hydra_workers import Ended, complain
+
+SAMPLING = ("temperature", "top_p", "top_k", "min_p", "do_sample", "num_beams")
+HYDRA_FLAGS = (
+    *("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run"),
+    *("--multirun", "--shell-completion", "--config-path", "--config-name", "--config-dir"),
+    *("--experimental-rerun", "--info"),
+)
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+def hydra_command(job: Callable[[Any], int]) -> int:
+    """Run `job` on the config composed from argv (or on each of a sweep); returns the exit code."""
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints a traceback and exits 1 by itself
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    store_schema()
+    codes: list[int] = []
+    hydra_workers.heard.clear()
+    try:
+        refuse_sampling(sys.argv[1:])
+        refuse_flags(sys.argv[1:])
+        hydra_workers.refuse_absent(sys.argv[1:])
+        sweep_first(sys.argv)
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(
+            task_of(job, codes)
+        )()
+    except SpecfitError as error:
+        complain(error)
+        codes.append(2)
+    except (HydraException, OmegaConfBaseException) as error:
+        complain(SpecfitError(explain(error)))
+        codes.append(2)
+    except KeyboardInterrupt:
+        complain(SpecfitError("interrupted; the same command goes on after the last request"))
+        return INTERRUPTED
+    except Exception as error:
+        lost = hydra_workers.lost_worker(error)
+        if lost is None:
+            raise
+        complain(SpecfitError(lost))
+        codes.append(2)
+    codes += hydra_workers.heard.values()
+    return 2 if 2 in codes else max(codes, default=0)
+
+
+def task_of(job: Callable[[Any], int], codes: list[int]) -> Callable[[Any], Ended | None]:
+    """What Hydra calls with each config of a sweep, in this process or in a launcher's worker."""
+    home = hydra_workers.here()
+
+    def task(composed: Any) -> Ended | None:
+        """`codes` of another process is a copy: from there the end of a job is sent home."""
+        if hydra_workers.here() != home:
+            hydra_workers.prepare_worker()
+            code, sentence = attempt(job, composed)
+            return Ended(code, sentence) if code else None
+        codes.append(guarded(job, composed))
+        return None
+
+    return task
+
+
+def guarded(job: Callable[[Any], int], composed: Any) -> int:
+    """The job's exit code; 2, after a sentence, where the run could not be done."""
+    code, sentence = attempt(job, composed)
+    if sentence:
+        complain(SpecfitError(sentence))
+    return code
+
+
+def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
+    """The job's exit code, and a sentence where the run could not be done."""
+    try:
+        return job(composed), ""
+    except SpecfitError as error:
+        return 2, hydra_workers.one_line(error)
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        return 2, f"cannot use{where} ({error.strerror}); see results_dir and paths"
+    except (MemoryError, RuntimeError) as error:
+        trouble = device_trouble(error)
+        if trouble is not None:
+            return 2, trouble
+        if not is_out_of_memory(error):
+            raise
+        asked = str(error).splitlines()[0] if str(error) else "size unknown"
+        return 2, (
+            f"out of memory ({asked}; {free_memory()}); lower cache_slots, prefill_chunk or "
+            "model.num_layers; finished requests are kept"
+        )
+
+
+# -- what is refused before Hydra sees it ----------------------------------------------------------
+
+
+def refuse_sampling(arguments: list[str]) -> None:
+    for argument in arguments:
+        stripped = argument.lstrip("+~-")
+        key = stripped.split("=")[0].split(".")[-1]
+        if key in SAMPLING and not stripped.startswith("drafter.top_k"):
+            raise SpecfitError(
+                f"{argument} asks for sampling; specfit decodes greedily, as the paper does, since "
+                "only greedy output can be compared token by token"
+            )
+
+
+def refuse_flags(arguments: list[str]) -> None:
+    """Hydra's own parser would print its usage, which helps nobody who typed --limit 3."""
+    for argument in arguments:
+        flag = argument.split("=")[0]
+        if flag.startswith("--") and not any(known.startswith(flag) for known in HYDRA_FLAGS):
+            key = flag.lstrip("-").replace("-", "_")
+            raise SpecfitError(f"{flag} is no option; values are set as {key}=<value>")
+
+
+def sweep_first(arguments: list[str]) -> None:
+    """Hydra's parser takes `-m` before or after all overrides, but not between them."""
+    for flag in ("-m", "--multirun"):
+        if flag in arguments:
+            arguments.remove(flag)
+            arguments.insert(1, flag)
+
+
+def device_trouble(error: Exception) -> str | None:
+    """What is wrong with the GPU or its driver, and not with the work it was given."""
+    text = str(error).casefold()
+    if "busy or unavailable" in text:
+        return "the GPU is busy: another process has it alone; wait for it, or use device=cpu"
+    if "no cuda-capable device" in text or "no nvidia driver" in text:
+        return "no usable GPU or driver was found (see nvidia-smi); use device=cpu"
+    if "driver version is insufficient" in text or "driver on your system is too old" in text:
+        return "the GPU's driver is older than this PyTorch needs; update it, or use device=cpu"
+    return None
+
+
+# -- sentences -------------------------------------------------------------------------------------
+
+
+def explain(error: Exception) -> str:
+    """What Hydra or OmegaConf refuses, without its advice on how to write Hydra configs."""
+    options = getattr(error, "options", None)
+    if options is not None:
+        group, _, chosen = str(getattr(error, "missing_cfg_file", "")).rpartition("/")
+        return f"{group}={chosen} is unknown; use one of {', '.join(options)}"
+    lines = [line for line in str(error).splitlines() if line and "hydra.cc" not in line]
+    first = lines[0] if lines else type(error).__name__
+    if first.startswith("Could not override"):
+        return unknown_key(first.split("'")[1])
+    if first.startswith("Ambiguous value for argument"):
+        return f"{first.split(chr(39))[1]} names several values; add -m to run them one by one"
+    if first.startswith("Error parsing override") and "EQUAL" in str(error):
+        return f"{first.split(chr(39))[1]!r} is not key=value, as in cache_slots=12"
+    cause = str(error.__cause__ or "").splitlines()
+    return f"{first}: {cause[0]}" if cause else " ".join(lines)
+
+
+def unknown_key(key: str) -> str:
+    close = difflib.get_close_matches(key, list(known_keys()), n=1)
+    hint = f"did you mean {close[0]}?" if close else "every key is in conf/config.yaml"
+    return f"unknown key {key}; {hint}"
+
+
+def known_keys() -> Iterator[str]:
+    """Groups and dotted keys of the schema."""
+    from specfit.base.config import RunConfig
+
+    for name, kind in get_type_hints(RunConfig).items():
+        yield name
+        if is_dataclass(kind):
+            yield from (f"{name}.{field.name}" for field in fields(kind))
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """numpy, CPU torch and CUDA each say it in their own way."""
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return named or "allocate memory" in str(error) or "out of memory" in str(error).lower()
+
+
+def free_memory() -> str:
+    try:
+        pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return "free host memory unknown"
+    return f"{pages * size / 1e9:.1f} GB of host memory free"
+
+
+# -- composing -------------------------------------------------------------------------------------
+
+
+def compose(overrides: list[str]) -> Any:
+    """The config of `python -m specfit.run <overrides>`, for scripts and tests."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    store_schema()
+    if GlobalHydra.instance().is_initialized():  # inside a command, by its own search path
+        return hydra_compose("config", overrides)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return hydra_compose("config", overrides)
+
+
+def store_schema() -> None:
+    from hydra.core.config_store import ConfigStore
+
+    from specfit.base.config import RunConfig
+
+    ConfigStore.instance().store(name="schema", node=RunConfig)

@@ -1,0 +1,106 @@
+"""Jobs of a sweep in other processes: how they end is heard at home, and what can be wrong there.
+
+A launcher (joblib, submitit, Ray) pickles what a job returns, brings it home and shows it to
+nobody; an exception would end the batch. So a bad job returns an `Ended`, and unpickling one is
+hearing of it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import sys
+import uuid
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from specfit.base.types import SpecfitError
+
+# Choice of hydra/launcher -> the module that has it, and our extra that installs it.
+LAUNCHERS = {
+    "joblib": ("hydra_plugins.hydra_joblib_launcher", "joblib"),
+    "ray": ("hydra_plugins.hydra_ray_launcher", "ray"),
+    "submitit_local": ("hydra_plugins.hydra_submitit_launcher", "slurm"),
+    "submitit_slurm": ("hydra_plugins.hydra_submitit_launcher", "slurm"),
+}
+LIBRARIES = ("joblib.", "ray.", "submitit.")  # whose errors mean a worker, not a defect of ours
+
+# conf/hydra/launcher/*.yaml have the launchers' own names, so that hydra/launcher=joblib is one of
+# ours, and are checked against their schemas. Hydra 1.3 matches the two by name and warns that a
+# later one will not. On import, since a worker composes its config before it runs anything of ours.
+warnings.filterwarnings("ignore", r"\s*'hydra/launcher/\w+' is validated against", UserWarning)
+
+heard: dict[str, int] = {}
+"""Exit codes of bad jobs that came home, by token: some launchers read a result twice."""
+
+
+class Ended(Exception):  # noqa: N818 - it says how a job ended, and is no error of ours
+    """How a bad job of another process ended: its exit code, and why unless that was said there."""
+
+    def __init__(self, code: int, sentence: str = "", token: str | None = None) -> None:
+        super().__init__(code)
+        self.code, self.sentence, self.token = code, sentence, token or uuid.uuid4().hex
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return hear, (self.code, self.sentence, self.token)
+
+
+def hear(code: int, sentence: str, token: str) -> Ended:
+    if token not in heard and sentence:
+        complain(SpecfitError(sentence))
+    heard[token] = code
+    return Ended(code, sentence, token)
+
+
+def complain(error: Exception) -> None:
+    """The error as one line on stderr."""
+    print(f"specfit: {one_line(error)}", file=sys.stderr)
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def here() -> tuple[str, int]:
+    """This process, among those of every machine of a sweep."""
+    return platform.node(), os.getpid()
+
+
+def prepare_worker() -> None:
+    """In a worker: bars of several jobs in one terminal would overwrite each other."""
+    os.environ["TTY_COMPATIBLE"] = "0"
+
+
+# -- what can be wrong with a launcher -------------------------------------------------------------
+
+
+def refuse_absent(arguments: Sequence[str]) -> None:
+    """Raises SpecfitError for a launcher that is not installed: Hydra would find no class."""
+    for argument in arguments:
+        key, _, name = argument.partition("=")
+        if key == "hydra/launcher" and name in LAUNCHERS:
+            module, extra = LAUNCHERS[name]
+            if not is_installed(module):
+                raise SpecfitError(
+                    f"hydra/launcher={name} is not installed; pip install 'specfit[{extra}]'"
+                )
+
+
+def is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False
+
+
+def lost_worker(error: BaseException) -> str | None:
+    """A sentence where a launcher's library says that a worker died or was never there."""
+    if not any(kind.__module__.startswith(LIBRARIES) for kind in type(error).__mro__):
+        return None
+    first = next(iter(str(error).strip().splitlines()), "")
+    return (
+        f"a worker of the sweep was lost ({type(error).__name__}: {first}); "
+        "the same command goes on after the last finished requests"
+    )

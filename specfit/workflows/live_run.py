@@ -1,0 +1,78 @@
+"""`python -m specfit.run`: one config, one decoder, one workload, rows and a closing table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from specfit.base.config import from_hydra
+from specfit.base.types import SpecfitError
+
+
+def run(composed: Any) -> int:
+    """Exit code: 0, or 3 when every request failed."""
+    config = from_hydra(composed)  # before torch is imported: a typo is answered at once
+    if config.record.shard is not None:
+        raise SpecfitError(
+            "record.shard splits a recording, not a run: a run's expert cache carries over from "
+            "request to request, so a part would start cold; split a sweep by run, or record the "
+            "shards, merge them and replay the whole"
+        )
+    from specfit.decoding.resolve import resolve
+    from specfit.storage.rows import load_run
+    from specfit.workflows.progress import opening, say
+    from specfit.workflows.trace import check_request, write_trace
+
+    facts = resolve(config)
+    check_request(facts)
+    for line in opening(facts):
+        say(line)
+    outcome = perform(facts)
+    show(facts, outcome)
+    if config.trace is not None:
+        say(f"trace: {write_trace(facts, outcome)}")
+    return 0 if load_run(outcome.folder).ok_ids else 3
+
+
+def perform(facts: Any) -> Any:
+    """The run's Outcome, under a progress bar and the logger; an oracle's script, another run, is
+    made before."""
+    from specfit.decoding.live import build_machine
+    from specfit.decoding.oracle_texts import is_scripted, make_script
+    from specfit.workflows.execute import execute
+    from specfit.workflows.expectation import expected
+    from specfit.workflows.loggers.watching import Together, logger_of
+    from specfit.workflows.progress import Progress, say
+
+    if is_scripted(facts):
+        make_script(facts, perform, say)
+    with logger_of(facts) as logger, Progress(facts, expected) as progress:
+        watchers = Together(progress, logger)
+        outcome = execute(
+            facts, build_machine, watchers, on_wait=lambda: say("waiting for the same run")
+        )
+        logger.finished(outcome.folder)
+    return outcome
+
+
+def show(facts: Any, outcome: Any) -> None:
+    from specfit.decoding.calibration.files import describe
+    from specfit.report.explained import against_cache
+    from specfit.report.run_summary import closing_table, render
+    from specfit.storage.rows import baseline_of, load_run
+    from specfit.workflows.progress import say
+
+    finished = load_run(outcome.folder)
+    runs = Path(facts.config.results_dir) / "runs"
+    baseline = baseline_of(finished, runs)
+    if outcome.calibration is not None:
+        say(describe(outcome.calibration))
+    state = "finished" if outcome.ran_now else "found finished (force=true runs it again)"
+    table = closing_table(finished, baseline, runs.parent)
+    say(render(table, f"run {finished.info.run_id}, {state}"))
+    why = against_cache(runs, finished)
+    if why is not None:
+        say(why)
+    if baseline is None and finished.info.selector != "ar":
+        say("speed-up and equal ids are shown once selector=ar has run on the same requests")
+    say(f"rows: {outcome.folder}")

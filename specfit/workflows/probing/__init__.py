@@ -1,0 +1,1 @@
+"""Measures this machine and fits its profile."""

@@ -1,0 +1,87 @@
+"""`python -m specfit.probe`: this machine in numbers, and how far the modelled clock is off with
+them.
+
+Half of the requests make the profile, the other half hold it against the wall clock. The file is
+used by `gpu=local gpu.profile=<file>` (and gpu.clock=modelled to bill instead of measure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specfit.base.config import RunConfig, from_hydra
+
+if TYPE_CHECKING:
+    from specfit.workflows.probing.profile import Probed
+
+REQUESTS, TOKENS = 6, 48
+GOAL = 0.10
+
+
+def probe(composed: Any) -> int:
+    from specfit.workflows.progress import say
+
+    config = from_hydra(composed)
+    path = probe_to_file(config, say)
+    say(f"profile: {path} (use it with gpu=local gpu.profile={path})")
+    return 0
+
+
+def probe_to_file(config: RunConfig, say: Callable[[str], None]) -> Path:
+    """Measures, reports, and leaves the profile below results_dir; the file."""
+    from specfit.report.clock_check import FOLDER
+    from specfit.storage.atomic import write_json
+    from specfit.storage.provenance import collect
+    from specfit.workflows.live_run import perform
+    from specfit.workflows.probing.profile import probe_machine
+    from specfit.workflows.probing.trials import prepare
+
+    requests, tokens = config.limit or REQUESTS, config.max_new_tokens or TOKENS
+    config = replace(config, limit=max(2, requests), max_new_tokens=tokens)
+    prepare(config, perform, say)
+    found = probe_machine(config, config.cache_slots)
+    path = Path(config.results_dir) / FOLDER / f"{found.profile.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    of = {"model": probed_model(config), "provenance": collect().as_dict()}
+    write_json(path, found.document() | of)
+    for line in report(found):
+        say(line)
+    return path
+
+
+def probed_model(config: RunConfig) -> str:
+    """With its layers, where they are not all there: then it is no place on a map."""
+    layers = config.model.num_layers
+    return config.model.name if layers is None else f"{config.model.name}, {layers} layers"
+
+
+def report(found: Probed) -> list[str]:
+    """What a person reads: the link, the constants and their spread, the modelled clock's error."""
+    from specfit.report.clock_check import BUSY
+
+    lines = ["memory    bytes       GB/s (slowest, fastest repeat)"]
+    for row in found.link:
+        lines.append(
+            f"{row.memory:8}  {row.size_bytes:10}  {row.gbps:6.2f} "
+            f"({row.low_gbps:.2f}, {row.high_gbps:.2f})"
+        )
+    for name in found.profile.notes:
+        low, high = found.spread.get(name, (None, None))
+        left_out = "" if low is None else f" ({low:.4g} to {high:.4g}, one request left out)"
+        lines.append(f"{name} = {getattr(found.profile, name):.4g}{left_out}")
+    lines.append("system        cycles  measured s  modelled s  error     decode alone")
+    for c in found.compared:
+        lines.append(
+            f"{c.system:13} {c.cycles:6}  {c.measured_ns / 1e9:10.3f}  {c.modelled_ns / 1e9:10.3f}"
+            f"  {100 * c.error:+6.1f} %  {100 * c.decode_error:+6.1f} %"
+        )
+    worst = max(abs(c.error) for c in found.compared)
+    word = "within" if worst <= GOAL else "outside"
+    lines.append(f"worst error {100 * worst:.1f} %, {word} the goal of {100 * GOAL:.0f} %")
+    if found.load_per_core is not None and found.load_per_core >= BUSY:
+        busy = f"{found.load_per_core:.1f} processes per core"
+        lines.append(f"the machine was busy ({busy}): repeat this on an idle one")
+    return lines

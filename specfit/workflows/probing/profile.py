@@ -1,0 +1,178 @@
+"""A machine as a profile, and the modelled clock with that profile against the machine itself.
+
+The first half of the requests makes the profile, the second is billed by it. Both halves take turns
+on the machine: there and back, so that what drifts evenly drifts for both.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from specfit.base.config import RunConfig
+from specfit.base.types import SpecfitError
+from specfit.decoding.resolve import Resolved
+from specfit.hardware import fit_profile
+from specfit.hardware.bandwidth import Bandwidth, gbps_at, latency_us, measure_link
+from specfit.hardware.clock import ModelledClock
+from specfit.hardware.clock_error import Comparison, Observed, compare
+from specfit.hardware.fit_profile import fit_draft, fit_forward, mean_ns, prefill_token_ns
+from specfit.hardware.profile import Billing, Profile
+from specfit.selection.cost import CostModel
+from specfit.workflows.probing.trials import Bench, Group, Trial, roomy, settled
+
+SYSTEMS = ("ar", "ar_cache", "eagle3", "eagle3_cache", "specfit")
+SMALL_TREE = 2  # nodes of a trial that tells a tree's fixed part from its nodes'
+
+
+@dataclass(frozen=True)
+class Probed:
+    profile: Profile
+    spread: Mapping[str, tuple[float, float]]  # least, greatest value with one request left out
+    link: Sequence[Bandwidth]
+    compared: Sequence[Comparison]
+    load_per_core: float | None  # of the machine meanwhile, this process included
+
+    def document(self) -> dict[str, object]:
+        """What a probe's file holds; `profile` is what `gpu.profile` reads."""
+        values = {k: value for k, value in asdict(self.profile).items() if k != "memory_bytes"}
+        values["gpu_names"] = list(self.profile.gpu_names)
+        return {
+            "profile": values,
+            "profile_digest": self.profile.digest(),
+            "made": time.strftime("%Y-%m-%d", time.gmtime()),
+            "load_per_core": self.load_per_core,
+            "spread": {name: list(pair) for name, pair in self.spread.items()},
+            "link": [asdict(row) for row in self.link],
+            "modelled_against_measured": [
+                asdict(c) | {"error": c.error, "decode_error": c.decode_error}
+                for c in self.compared
+            ],
+        }
+
+
+def probe_machine(config: RunConfig, slots: int | str) -> Probed:
+    """`slots` are those of the cached systems that the modelled clock is held against."""
+    facts = settled(config, "ar_cache", roomy(config))
+    link = measure_link(facts.device)
+    fitted, checked = Bench(fit_trials(config)), Bench(check_trials(config, slots))
+    half = checked.requests // 2
+    if half == 0:
+        raise SpecfitError("a probe needs two requests that can be asked; raise limit")
+    for index in range(half):
+        fitted.there(index)
+        weighed = checked.trials["specfit"].facts
+        rough = cost_of(profile_from(fitted.seen, facts, link), weighed)
+        checked.trials["specfit"] = Trial(weighed, rough)
+        checked.there(half + index)
+        checked.back(half + index)
+        fitted.back(index)
+    profile = profile_from(fitted.seen, facts, link)
+    spread = fit_profile.spread(fitted.seen, lambda seen: constants(seen, facts, link))
+    own = Billing.own(facts.billing.own_layers, facts.billing.own_expert_bytes)
+    clock = ModelledClock(profile, own)
+    compared = [
+        compare(name, seen, clock, checked.trials[name].facts.kind.reads_routes)
+        for name, seen in checked.seen.items()
+    ]
+    return Probed(profile, spread, link, compared, load_per_core())
+
+
+def load_per_core() -> float | None:
+    """Processes that wanted a core in the last minutes, per core; None where nobody counts them."""
+    if not hasattr(os, "getloadavg"):
+        return None
+    return os.getloadavg()[1] / (os.cpu_count() or 1)
+
+
+# -- what is tried -------------------------------------------------------------------------------
+
+
+def fit_trials(config: RunConfig) -> dict[str, Trial]:
+    """A profile is fitted to parts in the state in which runs have them: resident and streamed
+    experts, no node, few and many, with a selector that searches; where copies take their own time,
+    also copies into slots, whose memory is colder than a staging block's."""
+    most = roomy(config)
+    trials = {
+        "resident_ar": Trial(settled(config, "ar_cache", most)),
+        "resident_few": Trial(settled(config, "eagle3_cache", most, SMALL_TREE)),
+        "resident_tree": Trial(settled(config, "eagle3_cache", most)),
+        "streamed_ar": Trial(settled(config, "ar", 0)),
+        "streamed_tree": Trial(settled(config, "eagle3", 0)),
+        "searched": Trial(settled(config, "specfit", most), CostModel(np.ones(8), 1.0)),
+    }
+    facts = trials["resident_ar"].facts
+    if not overlaps(facts):
+        few = facts.geometry.experts // 4
+        trials["evicting_ar"] = Trial(settled(config, "ar_cache", few))
+        trials["evicting_tree"] = Trial(settled(config, "eagle3_cache", few))
+    return trials
+
+
+def check_trials(config: RunConfig, slots: int | str) -> dict[str, Trial]:
+    return {name: Trial(settled(config, name, slots)) for name in SYSTEMS}
+
+
+def overlaps(facts: Resolved) -> bool:
+    """Whether copies travel while experts compute."""
+    return facts.device.type == "cuda"
+
+
+# -- a profile -----------------------------------------------------------------------------------
+
+
+def profile_from(seen: Group, facts: Resolved, link: Sequence[Bandwidth]) -> Profile:
+    slug = "-".join("".join(c if c.isalnum() else " " for c in facts.device_name.lower()).split())
+    found = constants(seen, facts, link)
+    return Profile(
+        name=f"probe-{slug}",
+        gpu_names=(facts.device_name,),
+        overlap=overlaps(facts),
+        copies_in_flight=facts.profile.copies_in_flight,
+        notes=dict.fromkeys(found, "measured"),
+        **found,  # type: ignore[arg-type]
+    )
+
+
+def constants(
+    seen: Mapping[str, Sequence[Observed]], facts: Resolved, link: Sequence[Bandwidth]
+) -> dict[str, float]:
+    """Values of a profile, in its units."""
+    overlap, block_bytes = overlaps(facts), facts.billing.own_expert_bytes
+    every = [cycle for cycles in seen.values() for cycle in cycles]
+    cost, draft = fit_forward(every, overlap), fit_draft(every)
+    gbps, latency = gbps_at(link, block_bytes), latency_us(link)
+    if not overlap:  # the engine's own copies: what the link does not explain is latency
+        latency = (cost.copy_ns - block_bytes / gbps) / 1e3
+        if latency < 0:
+            gbps, latency = block_bytes / max(cost.copy_ns, 1.0), 0.0
+    return {
+        "link_gbps": gbps,
+        "copy_latency_us": latency,
+        "fixed_ms": cost.fixed_ns / 1e6,
+        "tree_ms": cost.tree_ns / 1e6,
+        "node_ms": cost.node_ns / 1e6,
+        "expert_us": cost.expert_ns / 1e3,
+        "prefill_token_ms": prefill_token_ns(every, cost, overlap) / 1e6,
+        "extension_ms": draft.extension_ns / 1e6,
+        "draft_level_ms": draft.level_ns / 1e6,
+        "selection_ms": mean_ns(seen["searched"], lambda c: c.record.select_ns) / 1e6,
+        "commit_ms": mean_ns(every, lambda c: c.record.commit_ns) / 1e6,
+    }
+
+
+def cost_of(profile: Profile, facts: Resolved) -> CostModel:
+    """What the profile says a cycle costs; which tree it picks matters here less than that the same
+    trees are measured and billed."""
+    assert profile.link_gbps is not None and profile.fixed_ms is not None
+    levels = facts.config.drafter.max_depth * profile.draft_level_ms + profile.extension_ms
+    base_ms = profile.fixed_ms + levels + profile.selection_ms
+    sizes = np.arange(facts.config.selector.k + 1)
+    copy_ns = facts.billing.own_expert_bytes / profile.link_gbps + profile.copy_latency_us * 1e3
+    nodes_ms = profile.node_ms * sizes + np.where(sizes > 0, profile.tree_ms, 0.0)
+    intercepts = np.asarray((base_ms + nodes_ms) * 1e6, dtype=np.float64)
+    return CostModel(intercepts, profile.expert_us * 1e3 + copy_ns)

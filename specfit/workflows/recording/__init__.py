@@ -1,0 +1,1 @@
+"""Records pools and routes at every position."""

@@ -1,0 +1,117 @@
+"""Drafting at every position of a known text at once: the pools that a run would draft there.
+
+The text is x_0 .. x_{T-1}; the last n of its tokens are the roots. Stable rows of the whole text
+are computed once, causally; position i then sees the first of them, up to its own root's row:
+
+                stable rows 0 .. T-2        drafted rows of position 0 | of position 1 | ..
+    position 0  all up to root 0            own ancestors and itself   | -             | ..
+    position 1  all up to root 1            -                          | own ..        | ..
+
+Positions go in groups: the drafted rows of one are keys that the masks of the others leave out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from specfit.base.types import ROOT, DraftTree, IntArray
+from specfit.models.drafter.expansion import Expansion, FloatArray, best_children
+from specfit.models.drafter.head import EagleHead
+from specfit.models.drafter.kv_cache import HeadCache
+
+ROOTS = 64
+"""Positions whose levels share a head call."""
+
+
+@dataclass(eq=False)
+class _Position:
+    """One position's pool as it grows. `after` and `columns` know its expanded nodes."""
+
+    root_row: int  # its stable row
+    expansion: Expansion
+    tree: DraftTree = field(default_factory=DraftTree.empty)
+    after: dict[int, torch.Tensor] = field(default_factory=dict)  # [H], what children start from
+    columns: dict[int, int] = field(default_factory=dict)  # place in the head's cache
+
+    def grow(self, beam: list[int], tokens: IntArray, log_probs: FloatArray) -> None:
+        self.tree = self.expansion.grown(self.tree, beam, tokens, log_probs)
+
+    def features(self) -> torch.Tensor:
+        """[U, H]: what the head gave each distinct parent of the pool, root first."""
+        return torch.stack([self.after[int(node)] for node in np.unique(self.tree.parents)])
+
+
+class TeacherDrafter:
+    """The same expansion as `EagleDrafter`, level by level, a group of positions in one call."""
+
+    def __init__(self, head: EagleHead, max_depth: int, top_k: int, device: torch.device) -> None:
+        self._head, self._max_depth, self._top_k = head, max_depth, top_k
+        self._device = device
+        self.calls = 0  # of the head, since somebody last set it back
+
+    @torch.inference_mode()
+    def pools(
+        self, text: IntArray, features: torch.Tensor, positions: int
+    ) -> tuple[list[DraftTree], list[torch.Tensor]]:
+        """text [T], features [>= T - 1, 3H] of its tokens -> a pool and its parents' features for
+        each of the last `positions` tokens as root."""
+        stable = len(text) - 1
+        cache = HeadCache()
+        where = torch.arange(stable, device=self._device)
+        fused = self._head.fuse(features[:stable])
+        after, logits = self._head(self._ids(text[1:]), fused, where, cache)
+        states = [
+            _Position(row, Expansion(self._top_k)) for row in range(stable - positions, stable)
+        ]
+        for begin in range(0, positions, ROOTS):
+            group = states[begin : begin + ROOTS]
+            rows = slice(group[0].root_row, group[-1].root_row + 1)
+            cache.crop(stable)
+            self._spread(group, [[ROOT]] * len(group), after[rows], logits[rows])
+            self.calls += self._max_depth
+            for _ in range(1, self._max_depth):
+                self._level(group, cache)
+        return [state.tree for state in states], [state.features() for state in states]
+
+    def _level(self, states: list[_Position], cache: HeadCache) -> None:
+        """One head pass over every position's beam."""
+        beams = [state.expansion.beam(state.tree) for state in states]
+        rows = [(at, node) for at, beam in zip(states, beams, strict=True) for node in beam]
+        begin, levels = len(cache), states[0].tree.levels
+        mask = np.zeros((len(rows), begin + len(rows)), dtype=np.bool_)
+        for row, (at, node) in enumerate(rows):
+            at.columns[node] = begin + row
+            mask[row, : at.root_row + 1] = True
+            mask[row, [at.columns[above] for above in at.tree.path(node)]] = True
+        after, logits = self._head(
+            self._ids([at.tree.tokens[node] for at, node in rows]),
+            torch.stack([at.after[int(at.tree.parents[node])] for at, node in rows]),
+            self._ids([at.root_row + levels for at, _ in rows]),
+            cache,
+            torch.from_numpy(mask).to(self._device),
+        )
+        self._spread(states, beams, after, logits)
+
+    def _spread(
+        self,
+        states: list[_Position],
+        beams: list[list[int]],
+        after: torch.Tensor,
+        logits: torch.Tensor,
+    ) -> None:
+        """Rows of a head pass back to their positions, which grow by one level."""
+        draft_ids, log_probs = best_children(logits, self._top_k)
+        ids = self._head.target_ids(draft_ids).cpu().numpy()
+        outputs, row = after.unbind(0), 0
+        for state, beam in zip(states, beams, strict=True):
+            mine = slice(row, row + len(beam))
+            state.after.update(zip(beam, outputs[mine], strict=True))
+            state.grow(beam, ids[mine], log_probs[mine])
+            row += len(beam)
+
+    def _ids(self, values: Any) -> torch.Tensor:
+        return torch.as_tensor(np.asarray(values), dtype=torch.long, device=self._device)

@@ -1,0 +1,131 @@
+"""What a trained route source says at every position of a recording, for replays of it.
+
+The recorded texts go through the target once more (one causal pass) and the head drafts at every
+position, as when they were recorded; the predictor then reads what it would read in a run. Pools
+must come out as they were recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from specfit.base.types import ROOT, DraftTree, SpecfitError
+from specfit.decoding.live import build_machine
+from specfit.decoding.replay.recent import recent_uses
+from specfit.decoding.replay.routes import check_same_pair
+from specfit.decoding.resolve import Resolved
+from specfit.models.routes.predictor import (
+    DECAYS,
+    RoutePredictor,
+    in_bytes,
+    load_predictor,
+    most_likely,
+)
+from specfit.models.routes.recent_use import Use
+from specfit.storage import provenance
+from specfit.storage.recording.files import Recording, file_digest
+from specfit.storage.recording.requests import RecordedRequest
+from specfit.storage.recording.route_predictions import (
+    Predicted,
+    keyed,
+    predictions_folder,
+    write_predictions,
+)
+from specfit.workflows.recording.drafter_teacher import TeacherDrafter
+from specfit.workflows.recording.target_teacher import TeacherTarget
+
+Say = Callable[[str], None]
+
+
+def add_predictions(facts: Resolved, recording: Recording, say: Say) -> Path:
+    """The folder of routes=learned's predictions for this recording, made when missing."""
+    file = facts.routes_file
+    if facts.config.routes.name != "learned" or file is None:
+        raise SpecfitError(
+            "predictions of routes=learned can be added to a recording; the other sources need none"
+        )
+    check_same_pair(
+        recording.identity, facts.target_digest, facts.drafter_digest, facts.config.model.dtype
+    )
+    digest = file_digest(file)
+    folder = predictions_folder(recording, digest)
+    if folder.is_dir() and not facts.config.force:
+        say(f"found predicted (force=true predicts again): {folder}")
+        return folder
+    pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
+    predictor = load_predictor(file, pair, facts.device)
+    teacher = _Teacher(facts, predictor)
+    found: dict[str, list[Predicted]] = {}
+    # Calibration texts too: with prefetching, probes are predicted as the run is.
+    asked = [(key, one) for key, one in keyed(recording) if one.positions]
+    for start in range(0, len(asked), facts.config.record.batch):
+        batch = asked[start : start + facts.config.record.batch]
+        predicted = teacher.predict([one for _, one in batch])
+        found |= {key: ones for (key, _), ones in zip(batch, predicted, strict=True)}
+        say(f"predicted {len(found)} of {len(asked)} requests")
+    about = {"source": "learned", "provenance": provenance.collect().as_dict()}
+    return write_predictions(recording, digest, found, about)
+
+
+class _Teacher:
+    def __init__(self, facts: Resolved, predictor: RoutePredictor) -> None:
+        machine = build_machine(facts, facts.slots, True)
+        assert machine.head is not None, "a recording was drafted by a head"
+        target, aux = machine.target, machine.head.config.aux_layer_ids
+        self._target = TeacherTarget(
+            machine.loaded, machine.engine, aux, target.cache_argument, facts.device
+        )
+        shape = facts.config.drafter
+        self._drafter = TeacherDrafter(machine.head, shape.max_depth, shape.top_k, facts.device)
+        self._head, self._predictor, self._device = machine.head, predictor, facts.device
+
+    def predict(self, batch: Sequence[RecordedRequest]) -> list[list[Predicted]]:
+        texts = []
+        for one in batch:
+            assert one.request is not None and one.output_ids is not None
+            texts.append(np.concatenate([one.request.prompt_ids, one.output_ids[: one.positions]]))
+        passes = self._target.text(texts)
+        found = []
+        for one, text, done in zip(batch, texts, passes, strict=True):
+            trees, features = self._drafter.pools(text, done.features, one.positions)
+            self._refuse_others(one, trees)
+            roots = text[-one.positions :].tolist()
+            uses = recent_uses(one, DECAYS, self._predictor.shape.experts)
+            at_each = zip(trees, features, roots, uses, strict=True)
+            found.append([self._position(*at_one) for at_one in at_each])
+        return found
+
+    @torch.inference_mode()
+    def _position(self, tree: DraftTree, features: torch.Tensor, root: int, use: Use) -> Predicted:
+        """features [U, H] of the distinct parents, root first."""
+        expanded = np.unique(tree.parents)
+        parents = np.concatenate([[ROOT], tree.parents])
+        depths = self._long(np.concatenate([[0], tree.depths]))
+        tokens = self._long(np.concatenate([[root], tree.tokens]))
+        rows = features[self._long(np.searchsorted(expanded, parents))]
+        recent = torch.from_numpy(use).to(self._device)[None]
+        logits = self._predictor(rows, self._head.embed_tokens(tokens), depths, recent)
+        above = logits[self._long(parents + 1)]  # of the root: itself
+        ids = most_likely(logits, self._predictor.shape.top_k)
+        chances = in_bytes(self._predictor.if_new(logits, above, depths))
+        return Predicted(ids.astype(np.uint8), chances)
+
+    def _long(self, values: np.ndarray) -> torch.Tensor:
+        return torch.as_tensor(values, dtype=torch.long, device=self._device)
+
+    def _refuse_others(self, one: RecordedRequest, trees: Sequence[DraftTree]) -> None:
+        assert one.pools is not None
+        for position, tree in enumerate(trees):
+            known = one.pools.tree(position)
+            if not (
+                np.array_equal(known.tokens, tree.tokens)
+                and np.array_equal(known.parents, tree.parents)
+            ):
+                raise SpecfitError(
+                    f"at position {position} of request {one.request_id} the head now drafts "
+                    "another pool than was recorded; record again with this drafter"
+                )

@@ -1,0 +1,98 @@
+"""`python -m specfit.record`: what a run decodes and could have drafted, at every position, once.
+
+`record.merge=[a,b]` joins recordings of different requests (`record.shard=i/n`) instead, and
+`recording=<id> routes=learned` adds to a recording what that route source predicts in it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from specfit.base.config import RunConfig, from_hydra
+
+
+def record(composed: Any) -> int:
+    config = from_hydra(composed)
+    if config.record.merge:
+        return merge(config)
+    if config.recording is not None:
+        return predict(config)
+    from specfit.decoding.resolve import resolve
+    from specfit.storage import identity
+    from specfit.storage.recording.files import read_manifest
+    from specfit.storage.recording.stats import Plain
+    from specfit.workflows.countdown import Countdown
+    from specfit.workflows.expectation import expected_recording
+    from specfit.workflows.progress import headline, say
+    from specfit.workflows.recording.recorder import make_recording, recording_identity, shard_rows
+
+    facts = resolve(config, config.record.split)
+    say(headline(facts))
+    who = recording_identity(facts)
+    folder = Path(config.results_dir) / "recordings" / identity.digest(who)
+    if folder.is_dir() and not config.force:
+        say(f"found recorded (force=true records it again): {folder}")
+        say(size_line(folder))
+        return 0
+    requests = len(shard_rows(facts))
+    say(expected_recording(facts, requests))
+    with Countdown() as countdown:
+        tally = make_recording(facts, folder, who, say, watch=countdown)
+    plain = read_manifest(folder)["notes"].get("ar_cache")
+    for sentence in tally.sentences(None if plain is None else Plain(**plain)):
+        say(sentence)
+    say(size_line(folder))
+    say(f"recording {folder.name}: {folder}")
+    return 0
+
+
+def merge(config: RunConfig) -> int:
+    from specfit.storage import identity
+    from specfit.storage.recording.files import (
+        find_recording,
+        merged,
+        read_recording,
+        write_recording,
+    )
+    from specfit.workflows.progress import say
+
+    results = Path(config.results_dir)
+    parts = [read_recording(find_recording(name, results)) for name in config.record.merge]
+    whole = merged(parts, identity.digest)
+    folder = results / "recordings" / whole.recording_id
+    write_recording(folder, whole)
+    say(size_line(folder))
+    say(f"recording {whole.recording_id}, {len(whole.requests)} requests: {folder}")
+    return 0
+
+
+def predict(config: RunConfig) -> int:
+    from specfit.decoding.resolve import resolve
+    from specfit.storage.recording.files import find_recording, read_recording
+    from specfit.workflows.progress import headline, say
+    from specfit.workflows.recording.predicting import add_predictions
+
+    assert config.recording is not None
+    recording = read_recording(find_recording(config.recording, Path(config.results_dir)))
+    facts = resolve(config)
+    say(headline(facts))
+    folder = add_predictions(facts, recording, say)
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    per_1000 = size / max(recording.positions, 1) / 1e3
+    say(f"size: {per_1000:.2f} MB per 1,000 output tokens")
+    say(f"predictions: {folder}")
+    return 0
+
+
+def size_line(folder: Path) -> str:
+    """Bytes of this recording, and of one of Qwen3-30B-A3B."""
+    from specfit.storage.recording.files import QWEN3_30B, bytes_per_1000_tokens
+
+    here = bytes_per_1000_tokens(folder)
+    plain, stored = QWEN3_30B
+    return (
+        f"size: {here / 1e6:.2f} MB per 1,000 output tokens, prompts included; Qwen3-30B-A3B: "
+        f"{plain / 1e6:.1f} MB before compression, about {stored / 1e6:.1f} on disk, and 0.4 more "
+        "for every 1,000 prompt tokens"
+    )

@@ -1,0 +1,60 @@
+"""One setting replayed over a recording and kept in memory: sums per request, no rows, and a fit of
+its own that no file keeps. For maps and advice, which try hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from specfit.base.config import RunConfig
+from specfit.base.types import CycleRecord, IntArray
+from specfit.decoding.calibration.fit import fitted
+from specfit.decoding.factory import build_decoder, build_selector
+from specfit.decoding.replay.spec import RecordedFacts, recorded_machine, resolve_replay
+from specfit.report.metrics import COUNTERS
+from specfit.storage.recording.files import Recording
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """What the decode cycles of each request add up to: COUNTERS and `cycles`, [n] each, in the
+    recording's order and without requests that failed in it."""
+
+    request_ids: tuple[str, ...]
+    sums: Mapping[str, IntArray]
+
+    def total(self, column: str) -> int:
+        return int(self.sums[column].sum())
+
+    @property
+    def tokens_per_second(self) -> float:
+        return 1e9 * self.total("committed_tokens") / self.total("cycle_ns")
+
+
+def rehearse(config: RunConfig, recording: Recording) -> Rehearsal:
+    """The run that `replay` would make of this config: same decoder, same cycles.
+
+    Raises SpecfitError where the config asks for what was not recorded.
+    """
+    facts = resolve_replay(config, recording)
+    assert isinstance(facts, RecordedFacts)
+    cost = sizes = None
+    if facts.kind.needs_cost:
+        found = fitted(facts, recorded_machine)
+        cost, sizes = found.cost, found.sizes if facts.kind.needs_sizes else None
+    machine = recorded_machine(facts, facts.slots, facts.kind.drafts)
+    decoder = build_decoder(facts, machine, build_selector(facts, cost, sizes), machine.clock())
+    answered = [i for i, one in enumerate(facts.workload.recorded) if one.request is not None]
+    rows = [_sums(list(decoder.decode(facts.workload.request(i)))) for i in answered]
+    ids = tuple(facts.workload.ids[i] for i in answered)
+    columns = ("cycles", *COUNTERS)
+    return Rehearsal(ids, {c: np.array([row[c] for row in rows], np.int64) for c in columns})
+
+
+def _sums(cycles: list) -> dict[str, int]:
+    records: list[CycleRecord] = [cycle.record for cycle in cycles if cycle.record.cycle > 0]
+    sums = {name: sum(getattr(record, name) for record in records) for name in COUNTERS}
+    return sums | {"cycles": len(records)}

@@ -1,0 +1,200 @@
+"""A suite file, a size and a person's overrides -> cells with their ids. Nothing is run.
+
+A person's override takes the place of the cells' own (`model=qwen3-30b-a3b gpu=local`). One that
+begins with a name and a colon is for the cells with that name in their label:
+`gsm8k:dataset=gsm8k news:dataset=cnn_dailymail`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from specfit.base.config import RunConfig
+from specfit.base.types import SpecfitError
+from specfit.storage.suite import Cell, Suite
+from specfit.workflows.suites.files import (
+    FOLDER,
+    Group,
+    SuiteFile,
+    choices,
+    joined,
+    key_of,
+    read_suite_file,
+    suite_names,
+)
+
+# Keys that no person overrides in a suite -> what to do instead.
+OURS = {
+    "results_dir": "use RESULTS=<folder> (--results)",
+    "repeat": "use REPEATS=<n> (--repeats)",
+    "force": "to run a finished cell again, remove its folder",
+    "recording": "a replay's recording is found or made",
+    "trace": "trace a run with python -m specfit.run",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person asked for."""
+
+    size: str = "full"
+    arguments: tuple[str, ...] = ()
+    repeats: int | None = None  # None: as the suite says
+    results: Path = Path("results")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is known of a run before it: enough to find finished ones like it."""
+
+    run_id: str
+    config: RunConfig
+    cache_slots: int
+    requests: int
+    recording: str | None = None  # id of the recording that a replay needs
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell and what it takes to run it."""
+
+    cell: Cell
+    group: Group
+    overrides: tuple[str, ...] = ()  # of the run, or of the run that a bench reads
+    work: Work | None = None  # None: a bench that reads no run
+    refusal: str | None = None  # why there is no such run here, as where slots do not fit a device
+
+
+@dataclass(frozen=True)
+class Plan:
+    suite: Suite
+    planned: tuple[Planned, ...]
+
+    @property
+    def refused(self) -> list[Planned]:
+        """Cells that cannot be run; the suite's file says nothing while there are any."""
+        return [one for one in self.planned if one.refusal is not None]
+
+
+def plan_suites(names: Sequence[str], wanted: Wanted, folder: Path = FOLDER) -> list[Plan]:
+    """Every cell's id, from the config alone. Raises SpecfitError for what is wrong with the files
+    or the overrides, and where no cell at all can be run."""
+    files = [read_suite_file(name, folder) for name in names]
+    arguments = [Argument.read(text) for text in wanted.arguments]
+    check_arguments(arguments, files, folder)
+    plans = []
+    for file in files:
+        planned = tuple(plan_file(file, wanted, arguments))
+        cells = tuple(one.cell for one in planned)
+        plans.append(Plan(Suite(file.artefact, wanted.size, wanted.arguments, cells), planned))
+    configured = [one for plan in plans for one in plan.planned if one.group.is_configured]
+    if configured and all(one.refusal is not None for one in configured):
+        raise SpecfitError(str(configured[0].refusal))
+    return plans
+
+
+def plan_file(
+    file: SuiteFile, wanted: Wanted, arguments: Sequence[Argument] = ()
+) -> Iterator[Planned]:
+    """Repeat by repeat, so that systems are interleaved over them."""
+    for repeat in range(wanted.repeats or file.repeats):
+        for group in file.groups:
+            if repeat and not group.is_configured:
+                continue  # a script's file has one name
+            for label, line in choices(group):
+                sized = joined(line, group.sized(wanted.size).split())
+                if group.is_configured:
+                    mine = [a.override for a in arguments if a.is_for(label)]
+                    sized = joined(sized, mine, [f"repeat={repeat}"] if repeat else [])
+                yield plan_cell(group, label, sized, repeat, wanted)
+
+
+def plan_cell(group: Group, label: str, line: list[str], repeat: int, wanted: Wanted) -> Planned:
+    if not group.is_configured:
+        stem = group.writes if wanted.size != "smoke" else f"{group.writes}-smoke"
+        return Planned(Cell(label, group.kind, " ".join(line), stem), group)
+    try:
+        work = work_of(line, wanted.results, "replay" in (group.kind, group.reads))
+    except SpecfitError as error:
+        nameless = Cell(label, group.kind, " ".join(line), "", repeat)
+        return Planned(nameless, group, tuple(line), refusal=str(error))
+    name = group.writes.format(id=work.run_id) if group.kind == "bench" else work.run_id
+    return Planned(Cell(label, group.kind, " ".join(line), name, repeat), group, tuple(line), work)
+
+
+def work_of(line: Sequence[str], results: Path, is_replay: bool) -> Work:
+    """A replay has the id of the run it stands for. Raises SpecfitError where the line composes to
+    no run."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from specfit.base.config import from_hydra
+    from specfit.decoding.resolve import resolve
+    from specfit.storage.identity import digest
+    from specfit.workflows.execute import run_id_of
+    from specfit.workflows.hydra_cli import explain
+    from specfit.workflows.recording.recorder import recording_identity
+    from specfit.workflows.suites.composing import composed
+
+    try:
+        facts = resolve(from_hydra(composed([*line, f"results_dir={results}"])))
+        recording = digest(recording_identity(facts)) if is_replay else None
+        requests = len(facts.workload.ids)
+        return Work(run_id_of(facts), facts.config, facts.slots, requests, recording)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise SpecfitError(f"{' '.join(line)}: {explain(error)}") from None
+    except SpecfitError as error:
+        raise SpecfitError(f"{' '.join(line)}: {error}") from None
+
+
+# -- a person's overrides --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Argument:
+    override: str
+    name: str | None = None  # of the cells it is for; None: of all
+
+    @classmethod
+    def read(cls, text: str) -> Argument:
+        before, equals, _ = text.partition("=")
+        if not equals:
+            raise SpecfitError(f"{text!r} is not key=value, as in model=qwen3-30b-a3b")
+        name, colon, key = before.partition(":")
+        return cls(text[len(name) + 1 :], name) if colon and key else cls(text)
+
+    def is_for(self, label: str) -> bool:
+        return self.name is None or self.name in label.split("/")
+
+
+def check_arguments(
+    arguments: Sequence[Argument], files: Sequence[SuiteFile], folder: Path = FOLDER
+) -> None:
+    """Refuses a key that suites set, a name that no suite has, one dataset for two workloads."""
+    everywhere = [*files, *(read_suite_file(name, folder) for name in suite_names(folder))]
+    names = {name for label, _ in lines_of(everywhere) for name in label.split("/")}
+    ours = [line for _, line in lines_of(files)]
+    datasets = {item for line in ours for item in line if key_of(item) == "dataset"}
+    for argument in arguments:
+        name, said = argument.name, argument.override
+        if key_of(said) in OURS:
+            raise SpecfitError(f"{said} is for the suite to say; {OURS[key_of(said)]}")
+        if name is not None and name not in names:
+            raise SpecfitError(
+                f"{name}:{said} is for cells named {name}, and no suite has any; they are named "
+                f"{', '.join(sorted(names))}"
+            )
+        if name is None and key_of(said).split(".")[0] == "dataset" and len(datasets) > 1:
+            raise SpecfitError(
+                f"{said} would give {len(datasets)} workloads one dataset; say which, as in "
+                f"gsm8k:{said}"
+            )
+
+
+def lines_of(files: Sequence[SuiteFile]) -> Iterator[tuple[str, list[str]]]:
+    """(label, override line) of every cell that is or reads a run."""
+    for group in (group for file in files for group in file.groups):
+        if group.is_configured:
+            yield from choices(group)

@@ -1,0 +1,136 @@
+"""Cells to finished runs, in this process: they share the loaded model and every calibration."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from specfit.base.config import RunConfig
+from specfit.base.types import SpecfitError
+from specfit.storage.recording.files import MANIFEST, Recording, read_once
+from specfit.storage.suite import Cell
+from specfit.workflows.hydra_cli import complain, guarded
+from specfit.workflows.suites.files import key_of
+from specfit.workflows.suites.planning import Plan, Planned
+
+SCRIPTS = Path(__file__).parents[3] / "scripts"
+Say = Callable[[str], None]
+
+
+def todo(plans: Sequence[Plan], results: Path) -> list[Planned]:
+    """What is not there yet, each id once: suites share runs. Repeat 0 of all comes before 1."""
+    missing: dict[tuple[str, str], Planned] = {}
+    everything = [one for plan in plans for one in plan.planned]
+    for one in sorted(everything, key=lambda one: one.cell.repeat):
+        if one.refusal is None and not one.cell.is_there(results):
+            missing.setdefault((one.cell.kind, one.cell.id), one)
+    return list(missing.values())
+
+
+def run_all(cells: Sequence[Planned], results: Path, say: Say) -> list[Cell]:
+    """Runs every one, whatever happened to those before; returns those that failed."""
+    failed = []
+    for number, one in enumerate(cells, 1):
+        say(f"== {number} of {len(cells)}: {one.cell.kind} {one.cell.id}, {one.cell.label}")
+        if not succeeds(one, results, say):
+            failed.append(one.cell)
+    return failed
+
+
+def succeeds(one: Planned, results: Path, say: Say) -> bool:
+    def job(_: object) -> int:
+        RUNNERS[one.cell.kind](one, results, say)
+        return 0
+
+    try:
+        return guarded(job, None) == 0 and one.cell.is_there(results)
+    except Exception:  # a defect of one cell is shown and stops no other
+        traceback.print_exc()
+        return False
+
+
+# -- one of each kind ------------------------------------------------------------------------------
+
+
+def _run(one: Planned, results: Path, say: Say) -> None:
+    from specfit.decoding.resolve import resolve
+    from specfit.workflows.live_run import perform
+
+    assert one.work is not None, "a run has a config"
+    _check_id(one, perform(resolve(one.work.config)).folder)
+
+
+def _replay(one: Planned, results: Path, say: Say) -> None:
+    from specfit.decoding.replay.spec import recorded_machine, resolve_replay
+    from specfit.workflows.execute import execute
+    from specfit.workflows.progress import Progress
+    from specfit.workflows.replay import BELOW
+
+    assert one.work is not None, "a replay has a config"
+    recording, config = _recorded(one, results, say), one.work.config
+    if config.routes.name == "learned":
+        _predict(config, recording, say)
+    said = [key_of(item) for item in one.overrides]
+    facts = resolve_replay(config, recording, said)
+    with Progress(facts) as progress:
+        _check_id(one, execute(facts, recorded_machine, progress, below=BELOW).folder)
+
+
+def _recorded(one: Planned, results: Path, say: Say) -> Recording:
+    """Made when missing: once for every replay of the same pair and requests."""
+    from specfit.decoding.resolve import resolve
+    from specfit.workflows.recording.recorder import find_or_record
+
+    assert one.work is not None and one.work.recording is not None, "planned for a replay"
+    folder = results / "recordings" / one.work.recording
+    if not (folder / MANIFEST).is_file():
+        find_or_record(resolve(one.work.config), say)
+    return read_once(folder)
+
+
+def _predict(config: RunConfig, recording: Recording, say: Say) -> None:
+    """What the predictor says in the recording, added when missing."""
+    from specfit.decoding.resolve import resolve
+    from specfit.workflows.recording.predicting import add_predictions
+
+    add_predictions(resolve(config), recording, say)
+
+
+def _bench(one: Planned, results: Path, say: Say) -> None:
+    out, group = one.cell.path(results).resolve(), one.group
+    out.parent.mkdir(parents=True, exist_ok=True)
+    places = {"out": out, "folder": out.parent, "rows": _read_by(one, results)}
+    arguments = [word.format(**places) for word in group.arguments.split()]
+    if not group.is_configured:
+        arguments += one.cell.overrides.split()
+    command = [sys.executable, str(SCRIPTS / group.script), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        last = (done.stdout.strip().splitlines() or ["it said nothing"])[-1]
+        raise SpecfitError(f"scripts/{group.script} ended with {done.returncode}: {last}")
+    say(f"written: {one.cell.path(results)}")
+
+
+def _read_by(one: Planned, results: Path) -> Path | None:
+    """The run or replay that a bench reads: another cell of its suite, run before it."""
+    if one.work is None:
+        return None
+    read = Cell(one.cell.label, one.group.reads, one.cell.overrides, one.work.run_id)
+    if not read.is_there(results):
+        raise SpecfitError(f"it reads {read.kind} {read.id}, which has not finished")
+    return read.path(results).resolve()
+
+
+RUNNERS: dict[str, Callable[[Planned, Path, Say], None]] = {
+    "run": _run,
+    "replay": _replay,
+    "bench": _bench,
+}
+
+
+def _check_id(one: Planned, folder: Path) -> None:
+    if folder.name != one.cell.id:
+        complain(SpecfitError(f"{one.cell.id} became {folder.name}: code or files changed"))

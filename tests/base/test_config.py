@@ -1,0 +1,199 @@
+"""What composes, what is refused, and which keys make another run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra.errors import ConfigCompositionException
+
+from specfit.base.config import RunConfig, from_hydra
+from specfit.base.types import SpecfitError
+from specfit.decoding.resolve import Resolved, resolve
+from specfit.storage import identity
+from specfit.workflows.hydra_cli import compose, store_schema
+from specfit.workflows.hydra_workers import LAUNCHERS, is_installed
+from tests.fakes.runnable import EXPERTS, Command, Runnable
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+FILES = sorted(p.relative_to(CONF) for p in CONF.rglob("*.yaml") if p.parent != CONF)
+GROUP_FILES = [file for file in FILES if file.parts[0] != "hydra"]
+LAUNCHER_FILES = [file for file in FILES if file.parts[0] == "hydra"]
+
+
+def config(*overrides: str) -> RunConfig:
+    return from_hydra(compose(list(overrides)))
+
+
+@pytest.mark.parametrize("file", GROUP_FILES, ids=str)
+def test_every_group_file_composes(file: Path) -> None:
+    group, name = file.parent.as_posix(), file.stem
+    assert (CONF / file).read_text().startswith("# "), "a file says first what it is"
+    made = config(f"{group}={name}")
+    assert getattr(made, group).name == name
+
+
+@pytest.mark.parametrize("file", LAUNCHER_FILES, ids=str)
+def test_every_launcher_file_names_every_value_of_its_launcher(file: Path) -> None:
+    """And none that it has not: Hydra checks them against the launcher's own schema."""
+    from hydra import compose as composed
+    from hydra import initialize_config_dir
+    from hydra.core.config_store import ConfigStore
+    from omegaconf import OmegaConf
+
+    name = file.stem
+    if not is_installed(LAUNCHERS[name][0]):
+        pytest.skip(f"hydra/launcher={name} is not installed")
+    assert (CONF / file).read_text().startswith("# "), "a file says first what it is"
+    store_schema()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        made = composed("config", [f"hydra/launcher={name}"], return_hydra_config=True)
+    schema = ConfigStore.instance().load(f"hydra/launcher/{name}.yaml").node
+    ours = OmegaConf.load(CONF / file)
+    assert set(ours) == set(schema) == set(made.hydra.launcher)
+    assert ours._target_ == schema._target_
+
+
+def test_there_are_groups() -> None:
+    assert {p.parent.name for p in GROUP_FILES} >= {
+        *("model", "drafter", "selector", "routes", "gpu", "dataset", "logger")
+    }
+
+
+def test_the_table_of_contents_explains_its_values() -> None:
+    lines = (CONF / "config.yaml").read_text().split("\nhydra:")[0].splitlines()
+    values = [line for line in lines if ": " in line and not line.startswith("#")]
+    bare = [line.strip(" -") for line in values if "#" not in line]
+    bare = [line for line in bare if not line.startswith(("override ", "logger:", "results_dir:"))]
+    assert not bare
+
+
+@pytest.mark.parametrize("key", ["zebra", "model.zebra", "gpu.link", "calibration.slot"])
+def test_unknown_keys_raise(key: str) -> None:
+    with pytest.raises(ConfigCompositionException):
+        compose([f"{key}=1"])
+    with pytest.raises(SpecfitError, match=f"unknown key {key}"):
+        config(f"+{key}=1")
+
+
+def test_a_config_is_frozen_after_conversion() -> None:
+    made = config()
+    with pytest.raises(AssertionError, match="limit is frozen"):
+        made.limit = 3
+    with pytest.raises(AssertionError, match="k is frozen"):
+        made.selector.k = 3
+
+
+@pytest.mark.parametrize(("said", "meant"), [("0", 0), ("12", 12), ("all", "all"), ("fit", "fit")])
+def test_cache_slots_is_a_value(said: str, meant: int | str) -> None:
+    assert config(f"cache_slots={said}").cache_slots == meant
+
+
+def test_a_dataset_gives_the_defaults_that_are_not_set() -> None:
+    assert (config().request_limit, config().new_tokens) == (20, 192)
+    made = config("limit=3", "max_new_tokens=7")
+    assert (made.request_limit, made.new_tokens) == (3, 7)
+
+
+# -- resolving -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def settled(runnable: Runnable):  # type: ignore[no-untyped-def]
+    def settle(*overrides: str) -> Resolved:
+        return resolve(config(*runnable.overrides, "limit=1", "cache_slots=4", *overrides))
+
+    return settle
+
+
+@pytest.mark.parametrize("selector", ["ar", "eagle3"])
+def test_uncached_systems_have_no_slots_and_say_so(settled, selector: str) -> None:  # type: ignore[no-untyped-def]
+    facts = settled(f"selector={selector}", "cache_slots=12")
+    assert facts.slots == 0
+    assert facts.notes == (
+        f"{selector} is the paper's uncached system: cache_slots is 0; see {selector}_cache",
+    )
+
+
+def test_all_is_the_expert_count(settled) -> None:  # type: ignore[no-untyped-def]
+    assert settled("cache_slots=all").slots == EXPERTS
+
+
+def run_id(facts: Resolved, calibration: str | None = None) -> str:
+    return identity.run_id(facts.identity(calibration))
+
+
+IRRELEVANT_TO_AR = {
+    "drafter": ("drafter.top_k=3", "drafter.max_depth=2", "drafter.path=/nowhere"),
+    "routes": ("routes=noisy", "routes.accuracy=0.5"),
+    "calibration": ("calibration.slots=2", "calibration.at=own", "calibration.path=/nowhere"),
+    "slots": ("cache_slots=all", "cache_slots=12"),
+}
+
+
+@pytest.mark.parametrize("section", IRRELEVANT_TO_AR)
+def test_sections_that_ar_never_reads_do_not_change_its_id(settled, section: str) -> None:  # type: ignore[no-untyped-def]
+    plain = run_id(settled("selector=ar"))
+    for override in IRRELEVANT_TO_AR[section]:
+        assert run_id(settled("selector=ar", override)) == plain, override
+
+
+INERT = (
+    "results_dir=/elsewhere",
+    "force=true",
+    "trace=evaluation-0",
+    "device=cpu",
+    "gpu.clock=modelled",
+    "gpu.advice=none",
+)
+TELLING = (
+    "selector=eagle3_cache",
+    "selector.k=5",
+    "selector.adaptive_depth=false",
+    "drafter.top_k=3",
+    "drafter.max_depth=4",
+    "routes=noisy",
+    "cache_slots=5",
+    "limit=2",
+    "max_new_tokens=5",
+    "prefill_chunk=16",
+    "threads=2",
+    "repeat=1",
+    "model.dtype=bfloat16",
+    "gpu=rtx4090",
+    "gpu.link_gbps=24",
+    "gpu.billed=self",
+    "gpu.clock=wall",
+    "dataset=embedded_news",
+)
+
+
+def test_keys_that_make_another_run_and_keys_that_do_not(settled) -> None:  # type: ignore[no-untyped-def]
+    plain = run_id(settled(), "c")
+    for override in INERT:
+        assert run_id(settled(override), "c") == plain, override
+    ids = {override: run_id(settled(override), "c") for override in TELLING}
+    assert plain not in ids.values(), [key for key, value in ids.items() if value == plain]
+    assert len(set(ids.values())) == len(TELLING)
+    assert run_id(settled(), "another calibration") != plain
+
+
+def test_saying_a_default_aloud_makes_no_other_run(settled) -> None:  # type: ignore[no-untyped-def]
+    said = ("max_new_tokens=192", "seed=0", "gpu=paper_main", "gpu.link_gbps=25", "selector.k=7")
+    assert run_id(settled(*said), "c") == run_id(settled(), "c")
+
+
+def test_the_same_checkpoint_elsewhere_is_the_same_run(
+    settled: Any, runnable: Runnable, tmp_path: Path
+) -> None:
+    moved = runnable.copied_to(tmp_path)
+    assert run_id(settled(*moved.overrides), "c") == run_id(settled(), "c")
+
+
+def test_a_sweep_over_slots(command: Command, runnable: Runnable, tmp_path: Path) -> None:
+    settings = ("-m", f"results_dir={tmp_path}", "limit=1", "max_new_tokens=3")
+    ended = command(*runnable.overrides, *settings, "selector=ar_cache", "cache_slots=0,all")
+    assert (ended.code, ended.err) == (0, "")
+    said = [line for line in ended.out.splitlines() if line.startswith("system")]
+    assert [line.split()[-2] for line in said] == ["0", str(EXPERTS)]

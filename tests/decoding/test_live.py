@@ -1,0 +1,42 @@
+"""One process reads a checkpoint once, and keeps no two of them."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("hydra")
+
+from specfit.base.config import from_hydra  # noqa: E402
+from specfit.decoding import live  # noqa: E402
+from specfit.decoding.resolve import resolve  # noqa: E402
+from specfit.workflows.hydra_cli import compose  # noqa: E402
+from tests.fakes.pairs import Pair  # noqa: E402
+
+
+def facts_of(pair: Pair, *overrides: str) -> Any:
+    named = [f"model.path={pair.target_folder}", f"drafter.path={pair.drafter_folder}"]
+    return resolve(from_hydra(compose([*named, "gpu.billed=self", "cache_slots=4", *overrides])))
+
+
+def test_jobs_of_a_sweep_share_one_store_and_another_model_replaces_it(pair: Pair) -> None:
+    first = live.build_machine(facts_of(pair), 4, drafts=True)
+    second = live.build_machine(facts_of(pair, "selector=ar_cache"), 12, drafts=False)
+    assert second.loaded is first.loaded
+    slots = weakref.ref(first.engine)
+    store = weakref.ref(first.loaded.store)
+    embedding = first.loaded.model.model.embed_tokens.weight
+    assert first.head is not None
+    assert first.head.embed_tokens.weight.data_ptr() == embedding.data_ptr(), "one copy of both"
+    assert first.locked_share is None
+    del first, embedding
+    gc.collect()
+    assert slots() is None, "the slots of the machine before are gone"
+    del second
+    other = live.build_machine(facts_of(pair, "model.dtype=bfloat16"), 4, drafts=False)
+    assert other.loaded.store.dtype == torch.bfloat16
+    assert store() is None, "two stores may not fit"

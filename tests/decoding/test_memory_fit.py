@@ -1,0 +1,276 @@
+"""`cache_slots=fit`, the table runs obey, the doctor, and the 30B configs without a network."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("hydra")
+
+from specfit.base.config import RunConfig, from_hydra  # noqa: E402
+from specfit.base.types import SpecfitError  # noqa: E402
+from specfit.decoding import memory_fit, resolve  # noqa: E402
+from specfit.decoding.memory_fit import Sizing, sizing_of, workload_context  # noqa: E402
+from specfit.hardware.profile import Profile  # noqa: E402
+from specfit.workflows import doctor  # noqa: E402
+from specfit.workflows.hydra_cli import compose  # noqa: E402
+from tests.fakes.pairs import CPU, Pair  # noqa: E402
+
+BIG = ["model=qwen3-30b-a3b", "drafter=redhat-eagle3", "dataset=gsm8k"]
+QWEN = {
+    "model_type": "qwen3_moe",
+    "num_hidden_layers": 48,
+    "hidden_size": 2048,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "moe_intermediate_size": 768,
+    "intermediate_size": 6144,
+    "vocab_size": 151936,
+    "max_position_embeddings": 262144,
+    "tie_word_embeddings": False,
+}
+REDHAT = {
+    "speculators_model_type": "eagle3",
+    "draft_vocab_size": 64000,
+    "norm_before_residual": True,
+    "transformer_layer_config": {
+        "model_type": "llama",
+        "hidden_size": 2048,
+        "intermediate_size": 6144,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "head_dim": 128,
+        "vocab_size": 151936,
+    },
+}
+CARD = Profile("card", 25.0, 70.0, memory_bytes=24564 * 2**20)
+
+
+@cache
+def config(*overrides: str) -> RunConfig:
+    return from_hydra(compose([*BIG, *overrides]))
+
+
+def sizing(clock: str, *overrides: str) -> Sizing:
+    return sizing_of(config(*overrides), QWEN, REDHAT, clock, CPU, CARD)
+
+
+def with_free(free: int, monkeypatch: pytest.MonkeyPatch) -> Sizing:
+    monkeypatch.setattr(memory_fit, "device_free", lambda device: free)
+    return sizing("wall")
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def test_parts_are_the_papers_numbers() -> None:
+    """reference/paper.md, "Derived": 21.74, 1.81 + 1.24 + 0.03 and 1.04 e9 bytes at 48 slots."""
+    rows = {name: size / 1e9 for name, size in sizing("wall").rows(48).items()}
+    assert rows["slots"] == pytest.approx(21.74, abs=0.01)
+    assert rows["dense weights"] == pytest.approx(3.08, abs=0.01)
+    assert rows["draft head"] == pytest.approx(1.04, abs=0.01)
+    assert rows["KV cache"] == pytest.approx(2 * 98304 * (1024 + 256 + 256) / 1e9)
+
+
+def test_an_ar_run_counts_the_head_too() -> None:
+    assert sizing("wall", "selector=ar_cache").rows(48) == sizing("wall").rows(48)
+
+
+def test_the_context_is_the_workloads() -> None:
+    assert workload_context(config(), 262144) == 1024 + 256 + 256
+    assert workload_context(config("dataset=cnn_dailymail"), 262144) == 2048 + 256 + 256
+    assert workload_context(config(), 500) == 500
+
+
+def test_fewer_layers_need_less() -> None:
+    assert sizing("wall", "model.num_layers=2").rows(48)["slots"] == 48 * 2 * 9437184
+
+
+# -- fit -----------------------------------------------------------------------------------------
+
+
+def test_fit_is_the_largest_count_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = with_free(24_600_000_000, monkeypatch)
+    slots, sentence = table.fit(48)
+    assert 40 <= slots < 48
+    assert table.needed(slots) <= 24_600_000_000 < table.needed(slots + 1)
+    assert (
+        sentence
+        == f"cache_slots=fit is {slots}: 48 needs {table.needed(48) / 1e9:.1f} GB, 24.6 free"
+    )
+
+
+def test_fit_on_a_large_card_is_every_expert(monkeypatch: pytest.MonkeyPatch) -> None:
+    slots, sentence = with_free(140_000_000_000, monkeypatch).fit(48)
+    assert slots == 128 and sentence.startswith("cache_slots=fit is 128: 128 needs")
+
+
+def test_nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        SpecfitError, match=r"0 slots per layer need .* 2\.0 free; free device memory"
+    ):
+        with_free(2_000_000_000, monkeypatch).fit(48)
+
+
+def test_too_many_are_refused_with_the_count_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = with_free(24_600_000_000, monkeypatch)
+    table.refuse_too_many(40)
+    with pytest.raises(
+        SpecfitError, match=r"48 slots per layer need 2\d\.\d GB.*use cache_slots=4\d"
+    ):
+        table.refuse_too_many(48)
+
+
+def test_a_modelled_run_fits_its_profiles_card() -> None:
+    slots, sentence = sizing("modelled", "gpu=rtx4090").fit(48)
+    assert 43 <= slots < 48 and "in profile card" in sentence
+
+
+def test_a_cpu_without_a_card_has_nothing_to_fit_into() -> None:
+    with pytest.raises(SpecfitError, match=r"fit needs a GPU .* or a profile with memory_bytes"):
+        sizing("wall").fit(48)
+
+
+@pytest.fixture
+def tiny(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Overrides of a run of the tiny pair on a card whose size a test can set."""
+    return [
+        f"model.path={pair.target_folder}",
+        f"drafter.path={pair.drafter_folder}",
+        "gpu.memory_bytes=20000000000",
+        "gpu.billed=self",
+        "cache_slots=fit",
+    ]
+
+
+def test_fit_is_settled_before_the_run_id(tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = resolve.resolve(from_hydra(compose(tiny)))
+    assert facts.slots == 32 and facts.notes[0].startswith("cache_slots=fit is 32: 32 needs")
+    number = from_hydra(compose([*tiny, "cache_slots=32"]))
+    assert resolve.resolve(number).slots == facts.slots
+
+
+def test_fit_without_any_bytes_is_one_sentence(tiny: list[str]) -> None:
+    tiny[2] = "gpu.memory_bytes=null"
+    with pytest.raises(SpecfitError, match="use a number"):
+        resolve.resolve(from_hydra(compose(tiny)))
+
+
+def test_a_run_on_a_gpu_prints_the_doctors_table(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = torch.device("cuda"), "Some Card"
+    monkeypatch.setattr(resolve, "find_device", lambda asked: card)
+    monkeypatch.setattr(memory_fit, "device_free", lambda device: 20_000_000_000)
+    here = [*tiny[:2], "gpu=local", "cache_slots=4"]
+    notes = list(resolve.resolve(from_hydra(compose(here))).notes)
+    start = next(i for i, note in enumerate(notes) if note.startswith("device bytes at 4 slots"))
+    table = notes[start : start + 8]
+    assert [line.split("  ")[1] for line in table[1:]] == [
+        *("slots", "staging", "dense weights", "draft head", "KV cache", "workspace"),
+        "together",
+    ]
+    assert table[-1].endswith(" GB of 20.00 free")
+    parts = sum(float(line.split()[-2]) for line in table[1:-1])
+    assert parts == pytest.approx(float(table[-1].split()[1]), abs=0.03)
+
+
+def test_uncached_systems_ignore_fit(tiny: list[str]) -> None:
+    facts = resolve.resolve(from_hydra(compose([*tiny, "selector=ar"])))
+    assert facts.slots == 0
+
+
+# -- the 30B configs -----------------------------------------------------------------------------
+
+
+def test_the_30b_runs_on_this_machines_clock_and_a_gpu_wins() -> None:
+    assert config().gpu.name == "local" and config().gpu.clock == "wall"
+    assert config("gpu=rtx4090").gpu.name == "rtx4090"
+    assert config().model.dtype == "bfloat16" and config().model.calibration_dataset == "gsm8k"
+    assert config().model.revision and config().drafter.revision
+
+
+def test_the_30b_without_a_network_is_one_sentence() -> None:
+    with pytest.raises(SpecfitError, match=r"not in the hub's cache .* or set model\.path=<its"):
+        resolve.resolve(config())
+
+
+def test_a_head_without_a_network_is_one_sentence(pair: Pair) -> None:
+    facts = resolve.resolve(config(f"model.path={pair.target_folder}", "cache_slots=4"))
+    with pytest.raises(SpecfitError, match=r"RedHatAI/.* or set drafter\.path=<its folder>"):
+        _ = facts.drafter_digest
+
+
+def test_a_model_without_files_is_one_sentence() -> None:
+    with pytest.raises(SpecfitError, match=r"names no files; set model\.path"):
+        resolve.resolve(config("model.repository=null"))
+
+
+# -- the doctor ----------------------------------------------------------------------------------
+
+
+def report(*overrides: str) -> str:
+    return "\n".join(doctor.diagnose(from_hydra(compose(list(overrides)))))
+
+
+def test_the_doctor_of_the_30b_without_network_and_gpu() -> None:
+    text = report(*BIG)
+    assert "not in the hub's cache" in text and "experts 58.0 GB" in text
+    assert "largest slot count that fits: unknown" in text
+    assert text.splitlines()[-1].startswith("ready: python -m specfit.run model=qwen3-30b-a3b")
+
+
+def test_the_doctor_on_a_modelled_card_says_slots_hours_and_command() -> None:
+    text = report(*BIG, "gpu=rtx4090", "gpu.clock=modelled")
+    assert "48 needs 26." in text and "an estimate (modelled clock)" in text
+    assert "all five" in text
+    slots = text.split("largest slot count that fits: ")[1].split(";")[0]
+    assert text.endswith(f"cache_slots={slots} gpu=rtx4090")
+
+
+def test_the_doctor_reads_a_folder(pair: Pair) -> None:
+    text = report(f"model.path={pair.target_folder}", f"drafter.path={pair.drafter_folder}")
+    assert "host memory: experts 0.0 GB" in text and "to fetch" not in text
+
+
+def test_the_doctor_before_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def metadata(repository: Any, names: list[str]) -> dict[str, Any]:
+        asked.extend(names)
+        fields = QWEN if repository.key == "model" else REDHAT
+        index = {"metadata": {"total_size": 61_000_000_000}, "weight_map": {}}
+        return {name: fields if name == "config.json" else index for name in names}
+
+    monkeypatch.setattr("specfit.models.target.fetch.metadata", metadata)
+    text = report(*BIG)
+    assert "is not fetched yet" in text and "GB to fetch" in text
+    assert "draft head        1.04 GB" in text
+    assert set(asked) == {"config.json", "model.safetensors.index.json"}
+
+
+def test_the_doctor_refuses_a_quantised_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def metadata(repository: Any, names: list[str]) -> dict[str, Any]:
+        return dict.fromkeys(names, QWEN | {"quantization_config": {"quant_method": "fp8"}})
+
+    monkeypatch.setattr("specfit.models.target.fetch.metadata", metadata)
+    with pytest.raises(SpecfitError, match="quantised with fp8"):
+        report(*BIG)
+
+
+def test_the_dummys_config_is_the_published_one() -> None:
+    """Two statements of the 30B's shapes agree: ours here and the dummy's."""
+    stored = Path(resolve.locate("package:weights/qwen3-30b-a3b-dummy")) / "config.json"
+    if not stored.exists():
+        pytest.skip("the dummy model has no config.json here")
+    fields = json.loads(stored.read_text())
+    for name in ("num_hidden_layers", "hidden_size", "num_experts", "moe_intermediate_size"):
+        assert fields[name] == QWEN[name]

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from specfit.report.intervals import Interval
+from specfit.report.paper_values import CLAIMS, Claim
+from specfit.report.quantities import QUANTITIES
+from specfit.report.styles import SYSTEMS, WORKLOADS
+from specfit.report.verdict import WORDS, is_open, verdict
+from specfit.storage.tables import RequestFlags
+from tests.fakes.rows import part, rows_of
+
+GAIN = Claim("t", "4.2", "news", 48, "specfit", "speed", 1.216, "eagle3_cache")
+SPEED = Claim("t", "4.2", "news", 48, "specfit", "speed", 8.27)
+FITTED = Claim("t", "4.2", "news", 48, "ar", "speed", 4.67, inferred=True, fitted=True)
+OURS = rows_of([part("a"), part("b")])
+REAL = {"model": "qwen3-30b-a3b", "clock": "wall"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "value", "said"),
+    [
+        (GAIN, 1.01, "same direction"),
+        (GAIN, 0.99, "other direction"),
+        (SPEED, 8.27, "not comparable"),
+        (FITTED, 4.65, "fitted"),
+    ],
+)
+def test_another_model_or_a_modelled_clock_has_at_most_a_direction(
+    claim: Claim, value: float, said: str
+) -> None:
+    assert verdict(claim, Interval(value, value - 0.5, value + 0.5, 2), OURS) == said
+
+
+@pytest.mark.parametrize("changes", [{"model": "qwen3-30b-a3b"}, {"clock": "wall"}])
+def test_half_the_papers_setting_reproduces_nothing(changes: dict[str, str]) -> None:
+    run = rows_of([part("a"), part("b")], **changes)
+    assert verdict(GAIN, Interval(1.216, 1.2, 1.3, 2), run) == "same direction"
+
+
+def test_the_papers_model_on_a_wall_clock_reproduces_or_does_not() -> None:
+    run = rows_of([part("a"), part("b")], **REAL)
+    assert verdict(GAIN, Interval(1.25, 1.2, 1.3, 2), run) == "reproduced"
+    assert verdict(GAIN, Interval(1.25, 1.23, 1.3, 2), run) == "not reproduced"
+    assert verdict(SPEED, Interval(8.0, 7.9, 8.3, 2), run) == "reproduced"
+    assert verdict(SPEED, Interval(8.27, None, None, 1), run) == "not reproduced"
+
+
+def test_a_scripted_answer_says_nothing() -> None:
+    flags = RequestFlags(drafter_forced=True)
+    run = rows_of([part("a", flags=flags), part("b", flags=flags)], **REAL)
+    assert verdict(GAIN, Interval(1.25, 1.2, 1.3, 2), run) == "not comparable"
+
+
+def test_what_has_not_run_is_not_tested() -> None:
+    assert verdict(GAIN, None, OURS) == "not tested"
+    assert verdict(GAIN, Interval(None, None, None, 0), OURS) == "not tested"
+    assert verdict(GAIN, Interval(1.2, 1.1, 1.3, 2), None) == "not tested"
+
+
+def test_an_interval_over_one_leaves_the_direction_open() -> None:
+    assert is_open(Interval(1.1, 0.9, 1.3, 2)) and not is_open(Interval(1.1, 1.05, 1.3, 2))
+    assert not is_open(Interval(1.1, None, None, 1)) and not is_open(None)
+
+
+def test_claims_are_about_things_that_exist() -> None:
+    assert "reproduced" in WORDS
+    for claim in CLAIMS:
+        assert claim.quantity in QUANTITIES and claim.workload in WORKLOADS
+        assert claim.system in SYSTEMS and (claim.against is None or claim.against in SYSTEMS)
+        assert claim.value > 0 and (claim.inferred or not claim.fitted)

@@ -1,0 +1,99 @@
+"""The probe of a tiny pair on this CPU: trials, constants, the file, and who finds it again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("hydra")
+
+from specfit.base.config import GpuConfig, RunConfig, from_hydra  # noqa: E402
+from specfit.base.profile_file import apply_profile  # noqa: E402
+from specfit.base.types import SpecfitError  # noqa: E402
+from specfit.decoding.spec import profile_of  # noqa: E402
+from specfit.report.clock_check import FOLDER, clock_sentence  # noqa: E402
+from specfit.workflows.expectation import probed_profile  # noqa: E402
+from specfit.workflows.hydra_cli import compose  # noqa: E402
+from specfit.workflows.probing.probe import report  # noqa: E402
+from specfit.workflows.probing.profile import SYSTEMS, Probed, fit_trials, probe_machine  # noqa: E402
+from specfit.workflows.probing.trials import Bench, Trial, settled  # noqa: E402
+from tests.fakes.runnable import EXPERTS, Runnable  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def config(runnable: Runnable) -> RunConfig:
+    said = ["limit=2", "max_new_tokens=8", "cache_slots=4", "gpu=local"]
+    return from_hydra(compose([*runnable.overrides, *said]))
+
+
+@pytest.fixture(scope="module")
+def found(config: RunConfig) -> Probed:
+    return probe_machine(config, 4)
+
+
+def test_a_cpu_is_probed_in_every_state_that_runs_have(config: RunConfig) -> None:
+    trials = fit_trials(config)
+    slots = {name: trial.facts.slots for name, trial in trials.items()}
+    assert slots == {
+        "resident_ar": EXPERTS,
+        "resident_few": EXPERTS,
+        "resident_tree": EXPERTS,
+        "streamed_ar": 0,
+        "streamed_tree": 0,
+        "searched": EXPERTS,
+        "evicting_ar": EXPERTS // 4,
+        "evicting_tree": EXPERTS // 4,
+    }
+    assert all(trial.facts.clock == "wall" for trial in trials.values())
+    assert trials["resident_few"].facts.config.selector.k == 2
+
+
+def test_every_system_is_held_against_the_clock(found: Probed) -> None:
+    assert [c.system for c in found.compared] == list(SYSTEMS)
+    assert all(c.measured_ns > c.measured_decode_ns > 0 < c.modelled_ns for c in found.compared)
+    assert not found.profile.overlap and found.profile.fixed_ms and found.profile.link_gbps
+    lines = report(found)
+    assert sum(line.split()[0] in SYSTEMS for line in lines) == 5
+    assert any(line.startswith("tree_ms = ") for line in lines)
+
+
+def test_the_file_is_the_profile_and_its_check(found: Probed, tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    path = tmp_path / FOLDER / "probe.json"
+    path.write_text(json.dumps(found.document()))
+    gpu = GpuConfig(name="local", clock="modelled", profile=str(path))
+    apply_profile(gpu)
+    assert profile_of(gpu).digest() == found.profile.digest()
+    said = clock_sentence(tmp_path, profile_of(gpu).digest())
+    assert said.startswith(f"modelled clock checked on {found.profile.gpu_names[0]}: ar ")
+    assert probed_profile(tmp_path, found.profile.gpu_names[0]) == found.profile
+
+
+def test_trials_go_on_with_their_own_residency(config: RunConfig) -> None:
+    """Beside another trial and alone: same hits, nothing of the warm-up, the same again on the way
+    back."""
+    facts = settled(config, "ar_cache", 4)
+    other = settled(config, "eagle3_cache", 6)
+    together, alone = Bench({"a": Trial(facts), "b": Trial(other)}), Bench({"a": Trial(facts)})
+    for index in range(2):
+        together.there(index)
+        alone.there(index)
+        together.back(index)
+    twice, once = (
+        [(c.record.hit_experts, c.record.transferred_experts) for c in bench.seen["a"]]
+        for bench in (together, alone)
+    )
+    second = next(i for i, c in enumerate(alone.seen["a"]) if i and c.record.cycle == 0)
+    first, later = once[:second], once[second:]
+    assert twice == [*first, *first, *later, *later]
+    assert first[0][0] == 0, "an empty cache at first"
+    assert later[0][0] > 0, "what the request before has left"
+
+
+def test_one_request_is_too_few(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "requests", property(lambda bench: 1))
+    with pytest.raises(SpecfitError, match="two requests"):
+        probe_machine(config, 4)
