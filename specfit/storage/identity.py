@@ -14,7 +14,7 @@ ID_DIGITS = 12
 # Dotted keys that cannot change a row, or whose meaning another entry of the identity carries:
 # a path by the digest of what it names, `device` and `gpu.clock` by what they resolve to. Advice is
 # a sentence that is printed.
-INERT: frozenset[str] = frozenset(
+UNHASHED: frozenset[str] = frozenset(
     {
         "results_dir",
         "force",
@@ -46,7 +46,7 @@ INERT: frozenset[str] = frozenset(
 
 # A key that came after the first runs -> the value at which old rows stay true; at that value it
 # is left out of the hash, so that no old id changes.
-NEUTRAL: dict[str, Any] = {
+HASH_DEFAULTS: dict[str, Any] = {
     "gpu.kernel": "auto",
     "gpu.overlap": True,
     "gpu.tree_ms": 0.0,
@@ -89,9 +89,9 @@ def hashed_part(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, value in config.items():
         dotted = f"{prefix}{key}"
-        if dotted in INERT:
+        if dotted in UNHASHED:
             continue
-        if dotted in NEUTRAL and canonical(NEUTRAL[dotted]) == canonical(value):
+        if dotted in HASH_DEFAULTS and canonical(HASH_DEFAULTS[dotted]) == canonical(value):
             continue
         if isinstance(value, Mapping):
             value = hashed_part(value, f"{dotted}.")

@@ -79,7 +79,7 @@ def changed(dotted: str, value: Any) -> dict[str, Any]:
     return CONFIG | {group: {**CONFIG[group], key: value}}
 
 
-INERT = {
+UNHASHED = {
     "results_dir": "elsewhere",
     "force": True,
     "trace": "q3",
@@ -129,7 +129,7 @@ HASHED = {
 }
 
 
-@pytest.mark.parametrize(("dotted", "value"), INERT.items())
+@pytest.mark.parametrize(("dotted", "value"), UNHASHED.items())
 def test_inert_keys_leave_the_id(dotted: str, value: Any) -> None:
     assert id_of(changed(dotted, value)) == id_of(CONFIG)
 
@@ -145,8 +145,8 @@ def test_the_two_lists_cover_the_config_and_the_inert_set() -> None:
         for key, value in CONFIG.items()
         for inner in (value if isinstance(value, dict) else [key])
     }
-    assert leaves == set(INERT) | set(HASHED)
-    assert {"hydra", "logger", "record"} | (set(INERT) - {"logger.name"}) == identity.INERT
+    assert leaves == set(UNHASHED) | set(HASHED)
+    assert {"hydra", "logger", "record"} | (set(UNHASHED) - {"logger.name"}) == identity.UNHASHED
 
 
 @pytest.mark.parametrize("name", DIGESTS)
@@ -161,7 +161,7 @@ def test_clock_counts_and_the_device_on_the_wall_clock_only() -> None:
 
 
 def test_a_later_key_keeps_old_ids_at_its_neutral_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "NEUTRAL", {"policy.name": "lru", "prefetch": 0})
+    monkeypatch.setattr(identity, "HASH_DEFAULTS", {"policy.name": "lru", "prefetch": 0})
     old = id_of(CONFIG)
     assert id_of(CONFIG | {"policy": {"name": "lru"}, "prefetch": 0}) == old
     assert id_of(CONFIG | {"policy": {"name": "lfu"}, "prefetch": 0}) != old
@@ -175,10 +175,10 @@ def test_the_id_is_twelve_hex_digits_and_does_not_drift() -> None:
     assert id_of(dict(reversed(CONFIG.items()))) == "635bb81afe36"
 
 
-@pytest.mark.parametrize("dotted", identity.NEUTRAL)
+@pytest.mark.parametrize("dotted", identity.HASH_DEFAULTS)
 def test_no_key_that_came_later_moves_the_golden_id(dotted: str) -> None:
     group, _, key = dotted.rpartition(".")
-    neutral = identity.NEUTRAL[dotted]
+    neutral = identity.HASH_DEFAULTS[dotted]
     added = {key: neutral} if not group else {group: {**CONFIG.get(group, {}), key: neutral}}
     assert id_of(CONFIG | added) == "635bb81afe36"
     other = {key: "x"} if not group else {group: {**CONFIG.get(group, {}), key: "x"}}
