@@ -31,7 +31,13 @@ from specfit.decoding.workload import (
 from specfit.hardware.clock import choose_clock
 from specfit.hardware.profile import Profile
 from specfit.hardware.reference_models import billing
-from specfit.models.target.checkpoint import FETCH_AGAIN, Checkpoint, folder_digest, read_json
+from specfit.models.schema import read_json
+from specfit.models.target.checkpoint import (
+    FETCH_AGAIN,
+    Checkpoint,
+    folder_digest,
+)
+from specfit.models.target.config_file import stop_ids
 from specfit.models.target.dummy import RandomCheckpoint
 from specfit.models.target.family import family_of, geometry_of
 from specfit.models.target.fetch import Repository, snapshot
@@ -124,7 +130,7 @@ class LiveRunSpec(RunSpec):
             dataset.template,
             dataset.max_document_tokens,
             max_new_tokens,
-            stop_ids(self.checkpoint),
+            stop_ids(self.checkpoint.folder, self.checkpoint.config),
             self.geometry.context,
             dataset.system,
         )
@@ -208,11 +214,3 @@ def find_device(asked: str) -> tuple[torch.device, str]:
     if asked == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu"), cpu_name() or platform.machine()
     return torch.device("cuda"), torch.cuda.get_device_name()
-
-
-def stop_ids(checkpoint: Checkpoint) -> frozenset[int]:
-    """The list in the generation config; a target without one cannot end a request."""
-    found = read_json(checkpoint.folder / "generation_config.json").get("eos_token_id")
-    if found is None:
-        raise SpecfitError(f"{checkpoint.folder}/generation_config.json names no eos_token_id")
-    return frozenset([found] if isinstance(found, int) else found)

@@ -12,6 +12,7 @@ Positions go in groups: the drafted rows of one are keys that the masks of the o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -15,7 +15,8 @@ from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
 from specfit.decoding.live import build_runtime
 from specfit.decoding.replay.plain import plain_decoding
-from specfit.decoding.resolve import LiveRunSpec, stop_ids
+from specfit.decoding.resolve import LiveRunSpec
+from specfit.models.target.config_file import stop_ids
 from specfit.storage import identity, provenance
 from specfit.storage.find import finished_runs
 from specfit.storage.recording.batches import RecordingParts
@@ -166,7 +167,7 @@ class _Making:
             who,
             _config(spec),
             shape,
-            tuple(sorted(stop_ids(spec.checkpoint))),
+            tuple(sorted(stop_ids(spec.checkpoint.folder, spec.checkpoint.config))),
             spec.device_name,
             (),
             (),
