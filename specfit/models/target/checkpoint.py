@@ -41,7 +41,7 @@ def shards_of(index: Path) -> dict[str, str]:
     for name in sorted(set(weight_map.values())):
         if name != Path(name).name or not name.endswith(".safetensors"):
             raise SpecfitError(
-                f"{index} places tensors in {name!r}; expected a .safetensors file in its own folder"
+                f"{index} places tensors in {name!r}; expected a .safetensors file beside it"
             )
     return weight_map
 

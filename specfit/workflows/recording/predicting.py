@@ -71,8 +71,9 @@ def add_predictions(spec: LiveRunSpec, recording: Recording, say: Say) -> Path:
     about = {"source": "learned", "provenance": provenance.collect().as_dict()}
     if teacher.tied_pools:
         say(
-            f"at {teacher.tied_pools} of {teacher.pools} positions the head would now draft another "
-            "pool of equal probability (a tie, decided by the last bit); the recorded one is used"
+            f"at {teacher.tied_pools} of {teacher.pools} positions the head would now draft "
+            "another pool of equal probability (a tie, decided by the last bit); the recorded one "
+            "is used"
         )
         about |= {"tied_pools": teacher.tied_pools, "pools": teacher.pools}
     return write_predictions(recording, digest, found, about)
@@ -135,8 +136,8 @@ class _Teacher:
         others = np.flatnonzero(differing[:, 1])
         if len(others):
             raise SpecfitError(
-                f"at position {others[0]} of request {one.request_id} the recorded pool holds tokens "
-                f"that this head finds less probable than others ({len(others)} of "
+                f"at position {others[0]} of request {one.request_id} the recorded pool holds "
+                f"tokens that this head finds less probable than others ({len(others)} of "
                 f"{len(differing)} positions); record again with this drafter: add force=true to "
                 "the command that made the recording"
             )
