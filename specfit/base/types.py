@@ -24,6 +24,9 @@ CHANCE_ONE = 1 << 8
 
 ROOT = -1
 
+NOT_A_TOKEN = -1
+"""The next token after a row whose logits are not finite; equals no drafted token."""
+
 
 class SpecfitError(Exception):
     """What is wrong with the run, in one sentence that also says what would be right (exit 2)."""

@@ -19,7 +19,13 @@ from specfit.base.types import SpecfitError
 from specfit.data.examples import Rows
 from specfit.data.prompts import Prompting
 from specfit.decoding.memory_fit import Sizing, sizing_of
-from specfit.decoding.spec import RunSpec, locate, profile_of, settle_slots
+from specfit.decoding.spec import (
+    SHIPPED_TOKENIZERS,
+    RunSpec,
+    locate,
+    profile_of,
+    settle_slots,
+)
 from specfit.decoding.workload import (
     PROBE_TOKENS,
     TextQuestions,
@@ -122,6 +128,14 @@ class LiveRunSpec(RunSpec):
             )
         return tokenizer
 
+    @cached_property
+    def tokenizer_identity(self) -> str | None:
+        named = self.config.model.tokenizer
+        if named is None:
+            return None  # the target's own, which is in the target's digest
+        digest = tokenizer_digest(locate(named))
+        return SHIPPED_TOKENIZERS.get(digest, f"sha256:{digest}")
+
     def prompting(self, dataset: DatasetConfig, max_new_tokens: int) -> Prompting:
         return Prompting(
             self.tokenizer,
@@ -133,6 +147,7 @@ class LiveRunSpec(RunSpec):
             stop_ids(self.checkpoint.folder, self.checkpoint.config),
             self.geometry.context,
             dataset.system,
+            dataset.chat_template_kwargs,
         )
 
     @cached_property

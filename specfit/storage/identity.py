@@ -59,6 +59,7 @@ HASH_DEFAULTS: dict[str, Any] = {
     "drafter.force": False,
     "drafter.temperature": 1.0,
     "dataset.system": None,
+    "dataset.chat_template_kwargs": {},
     "objective": "ratio",
     "lambda_tokens_per_s": None,
     "cost": "union",

@@ -64,7 +64,8 @@ def recording_identity(spec: LiveRunSpec) -> identity.Identity:
             "dtype": config.model.dtype,
             "num_layers": spec.geometry.layers,
             "routing": config.model.routing,
-        },
+        }
+        | spec.foreign_tokenizer,
         "max_new_tokens": config.new_tokens,
         "prefill_chunk": config.prefill_chunk,
         "threads": config.threads,
@@ -236,6 +237,8 @@ class _Making:
 def _config(spec: LiveRunSpec) -> dict[str, Any]:
     settled = spec.settled()
     del settled["record"], settled["recording"]
+    model: Any = settled["model"]
+    model["tokenizer"] = spec.tokenizer_identity  # a replay has the run's id
     return settled
 
 
