@@ -138,14 +138,14 @@ def _require(row: Any, needed: tuple[str, ...], where: str) -> None:
     asks = set(needed[:1]) & row.keys()
     if "messages" in row and asks:
         raise SpecfitError(
-            f"{where} has both {needed[0]!r} and 'messages', of which one is asked; remove the other"
+            f"{where} has both {needed[0]!r} and 'messages', and asks one; remove the other"
         )
     if needed[:1] == ("prompt",):
         ignored = sorted(REQUEST_KEYS & row.keys())
         if ignored:
             raise SpecfitError(
-                f"{where} asks for {ignored[0]!r}, which a row cannot set; remove it (dataset.system, "
-                "max_new_tokens and dataset.chat_template_kwargs hold for every row)"
+                f"{where} asks for {ignored[0]!r}, which a row cannot set; remove it "
+                "(dataset.system, max_new_tokens and dataset.chat_template_kwargs hold for all)"
             )
         if "messages" in row:
             return

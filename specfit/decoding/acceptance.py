@@ -37,8 +37,8 @@ def accepted_rows(tree: DraftTree, selection: Selection, next_tokens: IntArray) 
 
 def refuse_no_token(tokens: Sequence[int], fault: str | None) -> None:
     """Raises RequestError where the target's logits gave no token that is to be committed."""
-    if NOT_A_TOKEN in tokens:
-        raise RequestError(fault or "the target's logits are not finite")
+    if fault is not None and NOT_A_TOKEN in tokens:
+        raise RequestError(fault)
 
 
 def cut_at_stop(

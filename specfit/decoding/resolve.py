@@ -42,6 +42,7 @@ from specfit.models.target.checkpoint import (
     FETCH_AGAIN,
     Checkpoint,
     folder_digest,
+    tokenizer_digest,
 )
 from specfit.models.target.config_file import stop_ids
 from specfit.models.target.dummy import RandomCheckpoint

@@ -60,8 +60,8 @@ def best_children(logits: torch.Tensor, top_k: int) -> tuple[torch.Tensor, Float
     kept: FloatArray = best[:, :top_k].double().cpu().numpy()
     if not np.isfinite(kept).all():
         raise RequestError(
-            "the draft head's logits are not finite: a weight of the head is damaged, or model.dtype "
-            "overflows in it"
+            "the draft head's logits are not finite: a weight of the head is damaged, or "
+            "model.dtype overflows in it"
         )
     return ids[:, :top_k], kept
 

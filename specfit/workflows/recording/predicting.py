@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,7 +69,7 @@ def add_predictions(spec: LiveRunSpec, recording: Recording, say: Say) -> Path:
         predicted = teacher.predict([one for _, one in batch])
         found |= {key: ones for (key, _), ones in zip(batch, predicted, strict=True)}
         say(f"predicted {len(found)} of {len(asked)} requests")
-    about = {"source": "learned", "provenance": provenance.collect().as_dict()}
+    about: dict[str, Any] = {"source": "learned", "provenance": provenance.collect().as_dict()}
     if teacher.tied_pools:
         say(
             f"at {teacher.tied_pools} of {teacher.pools} positions the head would now draft "
