@@ -37,6 +37,7 @@ from specfit.decoding.workload import (
 from specfit.hardware.clock import choose_clock
 from specfit.hardware.profile import Profile
 from specfit.hardware.reference_models import billing
+from specfit.models.drafter import oracle
 from specfit.models.schema import read_json
 from specfit.models.target.checkpoint import (
     FETCH_AGAIN,
@@ -165,7 +166,7 @@ class LiveRunSpec(RunSpec):
     @cached_property
     def drafter_digest(self) -> str:
         if self.config.drafter.name == "oracle":
-            return identity.digest(["oracle", list(self.config.drafter.hits)])
+            return identity.digest([oracle.KIND, list(self.config.drafter.hits)])
         return folder_digest(self.drafter_folder)
 
 
