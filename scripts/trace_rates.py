@@ -127,9 +127,7 @@ def show_policies(
     plain = [row for row in rows if row["tokens"] == 1]
     layers, asked = rest[0].shape[1], sum(map(len, rest))
     if layers != billed_layers():
-        print(
-            f"\nno speeds: profile {PROFILE} bills a model of {billed_layers()} layers, not {layers}"
-        )
+        print(f"\nno speeds: {PROFILE} bills a model of {billed_layers()} layers, not {layers}")
         return rows
     print(f"\nAR tokens/s (modelled by profile {PROFILE}), the same traces\n{head}")
     for row in plain:

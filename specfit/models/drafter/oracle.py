@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class OracleDrafter:
         self._all = [token for text in self._texts.values() for token in text]
         followers: dict[int, list[int]] = defaultdict(list)
         for text in self._texts.values():
-            for token, after in zip(text, text[1:], strict=False):
+            for token, after in pairwise(text):
                 followers[token].append(after)
         self._followers = dict(followers)
         self.begin()

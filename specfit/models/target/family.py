@@ -66,7 +66,7 @@ class Geometry:
 
 def family_of(config: Mapping[str, Any]) -> Family:
     model_type = config.get("model_type")
-    if model_type not in FAMILIES:
+    if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise SpecfitError(
             f"model_type {model_type!r} is not supported; known: {', '.join(sorted(FAMILIES))}"
         )
