@@ -117,7 +117,8 @@ class DatasetConfig(Section):
     reference: str | None = None  # the field a scorer compares with
     template: str = "{document}"
     system: str | None = None  # a message before the question
-    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)  # enable_thinking: false
+    # for the chat template: +dataset.chat_template_kwargs.enable_thinking=false
+    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     scorer: str | None = None
     limit: int | None = None
     max_new_tokens: int = 128

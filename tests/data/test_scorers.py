@@ -103,9 +103,7 @@ def test_an_answer_cut_at_its_cap_is_none() -> None:
 
 
 @needs_evaluate
-@pytest.mark.parametrize(
-    "text", ["Кот спал.", "猫が寝た", "نام القط", "!!!", "Кот и dog спал весь"]
-)
+@pytest.mark.parametrize("text", ["Кот спал.", "猫が寝た", "نام القط", "!!!", "Кот и dog спал"])
 def test_text_outside_rouges_tokeniser_has_no_score(text: str) -> None:
     rouge = scorer_named("rouge_l")
     assert rouge is not None and rouge(text, text) == Score()
@@ -117,7 +115,8 @@ def test_text_outside_rouges_tokeniser_has_no_score(text: str) -> None:
 def test_a_few_accents_are_within_rouge() -> None:
     rouge = scorer_named("rouge_l")
     assert rouge is not None
-    assert rouge("the café was in Zürich", "the café was in Zürich").value == 1.0
+    text = "she opened a café in Zürich last spring"
+    assert rouge(text, text).value == 1.0
 
 
 @needs_evaluate

@@ -94,7 +94,7 @@ def test_a_template_is_given_what_the_dataset_says(
     template.write_text(text + "{% if enable_thinking is false %}<no>{% endif %}")
     asked = lines(tmp_path / "rows.jsonl", [{"prompt": "Hello"}])
     tokens = []
-    for more in ([], ["dataset.chat_template_kwargs.enable_thinking=false"]):
+    for more in ([], ["+dataset.chat_template_kwargs.enable_thinking=false"]):
         settings = (f"results_dir={tmp_path}", "selector=ar", "max_new_tokens=4")
         ended = command(*own.overrides, *settings, "dataset=prompts", asked, *more)
         assert ended.code == 0, ended

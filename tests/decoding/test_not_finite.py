@@ -38,7 +38,7 @@ def test_the_layer_is_named(
     damage(own.target, tensor, value)
     settings = (f"results_dir={tmp_path}", "selector=ar_cache", "cache_slots=4", "limit=2")
     ended = command(*own.overrides, *settings, "dataset=embedded_gsm8k", "max_new_tokens=16")
-    [folder] = (tmp_path / "runs").iterdir()
+    [folder] = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
     rows = load_run(folder).requests
     failed = rows[rows["status"] != "ok"]
     assert ended.code == 3 and len(failed) == 2, ended
@@ -52,7 +52,7 @@ def test_the_head_is_named(command: Command, runnable: Runnable, tmp_path: Path)
     damage(own.drafter, "fc.weight", float("nan"))
     settings = (f"results_dir={tmp_path}", "selector=eagle3_cache", "cache_slots=4", "limit=2")
     ended = command(*own.overrides, *settings, "dataset=embedded_gsm8k", "max_new_tokens=8")
-    [folder] = (tmp_path / "runs").iterdir()
+    [folder] = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
     assert ended.code == 3
     statuses = load_run(folder).requests["status"]
     assert all(status.startswith("the draft head's logits are not finite") for status in statuses)
