@@ -78,7 +78,7 @@ def with_profile(config: RunConfig, say: Any) -> RunConfig:
     """On the modelled clock: by the profile that is named, else by this machine's own probe."""
     if config.gpu.link_gbps is not None and config.gpu.fixed_ms is not None:
         return with_clock(config)
-    from specfit.base.profile_file import apply_profile
+    from specfit.base.config import apply_profile
     from specfit.decoding.resolve import find_device
     from specfit.workflows.expectation import probed_file
     from specfit.workflows.probing.probe import probe_to_file

@@ -11,8 +11,7 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Any
 
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
@@ -178,18 +177,15 @@ def explain(error: Exception) -> str:
 
 def unknown_key(key: str) -> str:
     close = difflib.get_close_matches(key, list(known_keys()), n=1)
-    hint = f"did you mean {close[0]}?" if close else "every key is in conf/config.yaml"
+    hint = f"did you mean {close[0]}?" if close else "--help lists every key"
     return f"unknown key {key}; {hint}"
 
 
 def known_keys() -> Iterator[str]:
     """Groups and dotted keys of the schema."""
-    from specfit.base.config import RunConfig
+    from specfit.base.config import declared
 
-    for name, kind in get_type_hints(RunConfig).items():
-        yield name
-        if is_dataclass(kind):
-            yield from (f"{name}.{field.name}" for field in fields(kind))
+    yield from (name for name, _ in declared())
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -227,4 +223,26 @@ def store_schema() -> None:
 
     from specfit.base.config import RunConfig
 
-    ConfigStore.instance().store(name="schema", node=RunConfig)
+    store = ConfigStore.instance()
+    store.store(name="schema", node=RunConfig)
+    store.store(group="hydra/help", name="specfit", node={"template": help_template()})
+
+
+def help_template() -> str:
+    """`--help`: groups and their choices, every value with what it is for, the composed config."""
+    from specfit.base.config import declared
+
+    lines = []
+    for name, item in declared():
+        about, words = item.metadata.get("about", ""), item.metadata.get("one_of", ())
+        said = "; ".join(part for part in (about, ", ".join(words)) if part)
+        if said:
+            lines.append(f"  {name:28}{said}")
+    return "\n".join(
+        (
+            "python -m specfit.<command> group=choice key=value ..",
+            *("", "Groups and their choices:", "", "$APP_CONFIG_GROUPS"),
+            *("Values (null is none):", "", *lines),
+            *("", "The config that these arguments give:", "", "$CONFIG"),
+        )
+    )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specfit.base.config import from_hydra
+from specfit.base.config import from_hydra, hashed_part
 from specfit.base.types import SpecfitError
 from specfit.decoding.calibration.files import _identity_parts
 from specfit.decoding.replay.spec import recorded_machine, resolve_replay
@@ -58,7 +58,7 @@ def facts_of(recording: Recording, results: Path, *said: str) -> Facts:
     settings = [f"results_dir={results}", "cache_slots=3", "gpu.billed=self", *said]
     config = from_hydra(compose(settings))
     facts = resolve_replay(config, recording, [one.split("=")[0] for one in said])
-    wanted = identity.calibration_identity(_identity_parts(facts))
+    wanted = hashed_part(_identity_parts(facts))
     document = {"identity": wanted, "cost": COST.to_dict(), "probe_count": 0}
     path = results / "calibrations" / f"{identity.calibration_id(wanted)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

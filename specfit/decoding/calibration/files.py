@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from specfit.base.config import hashed_part
 from specfit.base.types import SpecfitError
 from specfit.decoding.calibration.fit import (
     calibration_slots,
@@ -58,7 +59,7 @@ def find_or_make(
     Fits are kept in results/calibrations. `begins` is called before probes are run, which may take
     a minute.
     """
-    wanted = identity.calibration_identity(_identity_parts(facts))
+    wanted = hashed_part(_identity_parts(facts))
     calibration_id = identity.calibration_id(wanted)
     given = facts.config.calibration.path
     path = results / "calibrations" / f"{calibration_id}.json"
@@ -77,7 +78,7 @@ def find_or_make(
 
 def calibration_id_of(facts: Facts) -> str:
     """Of the fit that a run would use, known before anything is probed."""
-    return identity.calibration_id(identity.calibration_identity(_identity_parts(facts)))
+    return identity.calibration_id(hashed_part(_identity_parts(facts)))
 
 
 def _identity_parts(facts: Facts) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from specfit.base.config import RunConfig
+from specfit.base.config import RunConfig, hashed_part
 from specfit.base.types import SpecfitError
 from specfit.decoding.live import build_machine
 from specfit.decoding.replay.plain import plain_decoding
@@ -68,7 +68,7 @@ def recording_identity(facts: Resolved) -> identity.Identity:
         "prefill_chunk": config.prefill_chunk,
         "threads": config.threads,
     }
-    return identity.hashed_part(parts | ({"features": True} if config.record.features else {}))
+    return hashed_part(parts | ({"features": True} if config.record.features else {}))
 
 
 def recording_folder(facts: Resolved) -> Path:

@@ -10,8 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("hydra")
 
-from specfit.base.config import GpuConfig, RunConfig, from_hydra  # noqa: E402
-from specfit.base.profile_file import apply_profile  # noqa: E402
+from specfit.base.config import GpuConfig, RunConfig, apply_profile, from_hydra  # noqa: E402
 from specfit.base.types import SpecfitError  # noqa: E402
 from specfit.decoding.spec import profile_of  # noqa: E402
 from specfit.report.clock_check import FOLDER, clock_sentence  # noqa: E402
