@@ -31,7 +31,7 @@ from specfit.report.artifact import (  # noqa: E402
     variant_words,
     write,
 )
-from specfit.report.reader import Desk  # noqa: E402
+from specfit.report.reader import ResultsReader  # noqa: E402
 from specfit.report.table_format import to_plain  # noqa: E402
 from specfit.storage import atomic  # noqa: E402
 
@@ -69,20 +69,20 @@ class Made:
     missing: Mapping[str, str]
 
 
-def make_all(desk: Desk, paths: Sequence[Path]) -> Made:
+def make_all(reader: ResultsReader, paths: Sequence[Path]) -> Made:
     made: dict[str, Artefact] = {}
     about, missing = {}, {}
     for path in paths:
         script = load(path)
         about[path.stem] = (script.__doc__ or "").partition("\n")[0]
         try:
-            made[path.stem] = script.make(desk)
+            made[path.stem] = script.make(reader)
         except SpecfitError as error:
             missing[path.stem] = str(error)
     return Made(made, about, missing)
 
 
-def index_of(made: Made, desk: Desk, arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
+def index_of(made: Made, reader: ResultsReader, arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What the report shows beside the files. `arguments` are those of this call, as in --size."""
     listed = {}
     for name, about in made.about.items():
@@ -91,13 +91,13 @@ def index_of(made: Made, desk: Desk, arguments: Sequence[str]) -> dict[str, dict
         if name in made.missing:
             listed[name] |= {"missing": made.missing[name]}
         else:
-            listed[name] |= entry_of(made.artefacts[name], desk)
+            listed[name] |= entry_of(made.artefacts[name], reader)
     return listed
 
 
-def entry_of(one: Artefact, desk: Desk) -> dict[str, Any]:
+def entry_of(one: Artefact, reader: ResultsReader) -> dict[str, Any]:
     assert one.stamp.suites, f"{one.name}: its stamp names the suites it was drawn from"
-    sources = desk.suites(*one.stamp.suites)
+    sources = reader.suites(*one.stamp.suites)
     return {
         "folder": one.folder,
         "title": one.stamp.titled(one.title),
@@ -130,13 +130,13 @@ def tell(made: Made, paths: Sequence[Path]) -> int:
 
 
 def draw(
-    desk: Desk, out: Path, paths: Sequence[Path], arguments: Sequence[str] = (), index: bool = True
+    reader: ResultsReader, out: Path, paths: Sequence[Path], arguments: Sequence[str] = (), index: bool = True
 ) -> int:
     """Makes, writes and lists what these scripts make; says what is missing. Exit code."""
-    made = make_all(desk, paths)
+    made = make_all(reader, paths)
     written = write(list(made.artefacts.values()), out)
     if index:
-        written.append(write_index(index_of(made, desk, arguments), out))
+        written.append(write_index(index_of(made, reader, arguments), out))
     return tell(made, written)
 
 
@@ -145,13 +145,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--tables", action="store_true", help="no figures (and no matplotlib)")
     parser.add_argument("--only", nargs="+", default=[], help="names, as in table_2 figure_4")
     options = parser.parse_args(argv)
-    desk, out = desk_of(options)
+    reader, out = desk_of(options)
     try:
         paths = scripts_of(options.tables, options.only)
     except SpecfitError as error:
         print(f"specfit: {error}", file=sys.stderr)
         return 2
-    return draw(desk, out, paths, variant_words(options), index=not options.tables)
+    return draw(reader, out, paths, variant_words(options), index=not options.tables)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from specfit.report.analysis.anatomy import Anatomy, Node, anatomy
 from specfit.report.artifact import main
 from specfit.report.footer import words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import PHASES, Style, style_of
 from specfit.report.table_format import plain
 
@@ -28,11 +28,11 @@ PARTS = {
 }
 
 
-def make(desk: Desk) -> Drawing:
-    found = desk.suites("figure_1")[0]
+def make(reader: ResultsReader) -> Drawing:
+    found = reader.suites("figure_1")[0]
     label = next(c.label for c in found.suite.cells if c.kind == "bench")
     document = found.document(label)
-    rows = [m.rows for m in desk.members("figure_1", kind="replay")]
+    rows = [m.rows for m in reader.members("figure_1", kind="replay")]
     a, word = anatomy(document), words_of(rows)
     row = document["row"]
     which = (
@@ -47,7 +47,7 @@ def make(desk: Desk) -> Drawing:
         f"{plain(a.realised_ms)} ms ({word}); {a.committed} tokens committed."
     )
     context = document["context"]
-    stamp = desk.stamp(rows, "figure_1", extra=[which])
+    stamp = reader.stamp(rows, "figure_1", extra=[which])
     title = f"Figure 1: anatomy of a recorded cycle (times {word})"
     return Drawing("figure_1", title, 5.4, stamp, alt, lambda s: paint(s, a, word, context))
 

@@ -11,12 +11,12 @@ from drawing import Drawing
 from drawing.systems import systems_figure
 
 from specfit.report.artifact import main
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 
-def make(desk: Desk) -> Drawing:
+def make(reader: ResultsReader) -> Drawing:
     return systems_figure(
-        desk, "figure_2", "table_2", "Figure 2: CNN/DailyMail's place, main profile"
+        reader, "figure_2", "table_2", "Figure 2: CNN/DailyMail's place, main profile"
     )
 
 

@@ -11,11 +11,11 @@ from drawing import Drawing
 from drawing.systems import systems_figure
 
 from specfit.report.artifact import main
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 
-def make(desk: Desk) -> Drawing:
-    return systems_figure(desk, "figure_3", "table_3", "Figure 3: GSM8K's place, main profile")
+def make(reader: ResultsReader) -> Drawing:
+    return systems_figure(reader, "figure_3", "table_3", "Figure 3: GSM8K's place, main profile")
 
 
 if __name__ == "__main__":

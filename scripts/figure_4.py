@@ -17,17 +17,17 @@ from specfit.report.artifact import main
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval
 from specfit.report.paper_values import claims_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import PAPER, WORKLOADS, style_of
 
 TITLES = {"speed": "decode gain, %", "cycle": "cycle time, %", "committed": "committed / cycle, %"}
 
 
-def make(desk: Desk) -> Drawing:
-    members = desk.members("figure_4")
+def make(reader: ResultsReader) -> Drawing:
+    members = reader.members("figure_4")
     rows = [m.rows for m in members]
     found = points(members)
-    stamp = desk.stamp(rows, "figure_4", extra=[INTERVALS.replace("Brackets", "Bars")])
+    stamp = reader.stamp(rows, "figure_4", extra=[INTERVALS.replace("Brackets", "Bars")])
     title = f"Figure 4: against EAGLE-3 at the same slots (times {words_of(rows)})"
     gains = ", ".join(
         f"{WORKLOADS[p.workload]} {p.slots} slots {percent(p.ratios['speed'].value):+.0f} %"

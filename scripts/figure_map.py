@@ -18,7 +18,7 @@ from specfit.report.analysis.paying import LETTERS, MOVES, Atlas, Panel, atlas_o
 from specfit.report.artifact import main
 from specfit.report.clock_check import probed_places
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import WORKLOADS
 
 SUITE = "map"
@@ -31,19 +31,19 @@ DARK = 0.18  # of the colours' range from either end: letters are white there
 Places = dict[str, tuple[float, float]]
 
 
-def make(desk: Desk) -> Drawing:
-    rows = [member.rows for member in desk.members(SUITE, kind="replay")]
-    found = desk.suites(SUITE)[0]
+def make(reader: ResultsReader) -> Drawing:
+    rows = [member.rows for member in reader.members(SUITE, kind="replay")]
+    found = reader.suites(SUITE)[0]
     cells = [cell for cell in found.suite.cells if cell.kind == "bench"]
     atlases = [atlas_of(found.document(cell.label)) for cell in cells]
-    probed = probed_places(desk.results, rows[0].info.billed)
+    probed = probed_places(reader.results, rows[0].info.billed)
     extra = [
         "Every cell is a replay; A, E or S is fastest (AR + cache, EAGLE-3 + cache, SpecFit), in "
         "grey where the gain's interval holds 1. Colour: the best drafting system over AR whose "
         "experts move alike. Learned routes, token table for AR; prefetching keeps a slot less.",
         INTERVALS.replace("Brackets", "Intervals"),
     ]
-    stamp = desk.stamp(rows, SUITE, extra=extra)
+    stamp = reader.stamp(rows, SUITE, extra=extra)
     title = f"Does speculation pay here? (times {words_of(rows)})"
     return Drawing(
         "figure_map", title, 8.6, stamp, spoken(atlases), lambda s: paint(s, atlases, probed)

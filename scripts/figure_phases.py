@@ -15,15 +15,15 @@ from matplotlib.figure import SubFigure
 from specfit.report.analysis.phases import Split, splits
 from specfit.report.artifact import main
 from specfit.report.footer import words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import PHASES, WORKLOADS, style_of
 from specfit.report.table_format import plain
 
 SUITES = ("table_2", "table_3")
 
 
-def make(desk: Desk) -> Drawing:
-    members = desk.members(*SUITES)
+def make(reader: ResultsReader) -> Drawing:
+    members = reader.members(*SUITES)
     rows = [m.rows for m in members]
     found, word = splits(members), words_of(rows)
     longest = max(found, key=lambda s: s.cycle_ms)
@@ -33,7 +33,7 @@ def make(desk: Desk) -> Drawing:
         f"{plain(longest.ms['wait'])} ms wait for copies."
     )
     title = f"Where a decode cycle's time goes ({word})"
-    stamp = desk.stamp(rows, *SUITES)
+    stamp = reader.stamp(rows, *SUITES)
     return Drawing("figure_phases", title, 3.2, stamp, alt, lambda sheet: paint(sheet, found, word))
 
 

@@ -25,15 +25,15 @@ from specfit.report.analysis.predictions import (
 )
 from specfit.report.artifact import main
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import WORKLOADS, style_of
 from specfit.report.table_format import change
 
 EARLY, LINE = "#56B4E9", {"color": "0.3", "lw": 0.9, "ls": "--"}
 
 
-def make(desk: Desk) -> Drawing:
-    promises, drafters, rows = promised(desk)
+def make(reader: ResultsReader) -> Drawing:
+    promises, drafters, rows = promised(reader)
     word = words_of(rows)
     errors = ", ".join(
         f"{WORKLOADS[p.workload]} time {mape(p.cycles, 'ms').value:.0f} %" for p in promises
@@ -44,7 +44,7 @@ def make(desk: Desk) -> Drawing:
     )
     marks = "Dots are means of a bin and grow with its cases; dashed: as predicted."
     bars = INTERVALS.replace("Brackets", "Bars")
-    stamp = desk.stamp(rows, "predictions", extra=[marks, bars])
+    stamp = reader.stamp(rows, "predictions", extra=[marks, bars])
     return Drawing(
         "figure_predictions",
         f"What SpecFit predicts, and what comes (times {word})",

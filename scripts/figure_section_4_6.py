@@ -25,21 +25,21 @@ from specfit.report.analysis.accuracy import (
 from specfit.report.artifact import main
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.paper_values import SELECTION_MEDIAN_MS, claims_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import PAPER, WORKLOADS, Style, style_of
 
 LOOKS = {"gsm8k": {"linestyle": "-"}, "news": {"linestyle": "--", "markerfacecolor": "white"}}
 BELIEVED = Style("union that the selector believed", "#0072B2", "^")
 
 
-def make(desk: Desk) -> Drawing:
-    found = desk.suites("section_4_6")[0]
-    members = accuracy_members(desk)
+def make(reader: ResultsReader) -> Drawing:
+    found = reader.suites("section_4_6")[0]
+    members = accuracy_members(reader)
     rows, bench = [m.rows for m in members], selection_bench(found)
     lines = told(members, found.place)
     measured = f"Selection time is measured: {device_of(bench)}."
     bars = INTERVALS.replace("Brackets", "Bars")
-    stamp = desk.stamp(rows, "section_4_6", extra=[bars, REPLAYED, measured])
+    stamp = reader.stamp(rows, "section_4_6", extra=[bars, REPLAYED, measured])
     title = f"Section 4.6: wrong routes (times {words_of(rows)}); selection time (measured)"
     alt = (
         "Speed over AR and union size of SpecFit as its routes get worse, from exact to half "

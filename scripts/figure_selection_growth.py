@@ -14,9 +14,9 @@ from matplotlib.figure import SubFigure
 
 from specfit.report.analysis.accuracy import device_of, selection_bench
 from specfit.report.artifact import main
-from specfit.report.footer import Stamp
+from specfit.report.footer import Footer
 from specfit.report.paper_values import SELECTION_MEDIAN_MS
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import style_of
 
 SUITE = "section_4_6"
@@ -29,11 +29,11 @@ BELOW = 20.0  # room under the data for the legend, as a factor
 LOOKS = (style_of("specfit"), style_of("eagle3_cache"))
 
 
-def make(desk: Desk) -> Drawing:
-    found = desk.suites(SUITE)[0]
+def make(reader: ResultsReader) -> Drawing:
+    found = reader.suites(SUITE)[0]
     bench = selection_bench(found)
     lines = (f"Times are measured: {device_of(bench)}; random pools.",)
-    stamp = Stamp(lines, (), found.is_preview, (SUITE,))
+    stamp = Footer(lines, (), found.is_preview, (SUITE,))
     largest = bench["growth_nodes"][-1]
     alt = (
         f"Median selection time against pool size, K and, for the unlimited rule, nodes; "

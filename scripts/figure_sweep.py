@@ -15,15 +15,15 @@ from matplotlib.figure import SubFigure
 from specfit.report.analysis.sweeps import AXES, SHIPPED, Curve, curves
 from specfit.report.artifact import main
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import WORKLOADS, style_of
 
 SUITE = "sweep"
 
 
-def make(desk: Desk) -> Drawing:
-    rows = [member.rows for member in desk.members(SUITE, kind="replay")]
-    found = desk.suites(SUITE)[0]
+def make(reader: ResultsReader) -> Drawing:
+    rows = [member.rows for member in reader.members(SUITE, kind="replay")]
+    found = reader.suites(SUITE)[0]
     documents = [found.document(cell.label) for cell in found.suite.cells if cell.kind == "bench"]
     drawn = curves(documents)
     best = "; ".join(
@@ -36,7 +36,7 @@ def make(desk: Desk) -> Drawing:
         "Every point is a replay of its own; EAGLE-3 + cache at the same K or width.",
         INTERVALS.replace("Brackets", "Bars"),
     ]
-    stamp = desk.stamp(rows, SUITE, extra=extra)
+    stamp = reader.stamp(rows, SUITE, extra=extra)
     title = f"What the selection's settings are worth (times {words_of(rows)})"
     return Drawing("figure_sweep", title, 4.6, stamp, alt, lambda sheet: paint(sheet, drawn))
 

@@ -25,7 +25,7 @@ from specfit.storage.calibration_files import find_fit, states_of
 from specfit.storage.manifest import MANIFEST, read_manifest
 from specfit.storage.suite import REFERENCE, Cell, Suite, read_suite
 from specfit.storage.tables import FILES, read_table, write_table
-from specfit.workflows.hydra_cli import complain
+from specfit.workflows.hydra_cli import print_error
 from specfit.workflows.suites.estimating import folder_bytes
 from specfit.workflows.suites.files import suite_names
 
@@ -41,7 +41,7 @@ def main() -> int:
             keep(finished_suite(name, results), results, reference)
         drop_unnamed(reference)
     except SpecfitError as error:
-        complain(error)
+        print_error(error)
         return 2
     runs = [path for kind in ("runs", "replays") for path in (reference / kind).glob("[!.]*")]
     total = folder_bytes(reference)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from specfit.base.types import SpecfitError
 from specfit.storage.manifest import read_manifest
-from specfit.workflows.hydra_cli import INTERRUPTED, complain
+from specfit.workflows.hydra_cli import INTERRUPTED, print_error
 from specfit.workflows.suites.asking import parser_of, plans_of
 from specfit.workflows.suites.estimating import Estimate, Finished, estimate, finished_below
 from specfit.workflows.suites.planning import Plan, Planned
@@ -29,7 +29,7 @@ def main() -> int:
     try:
         plans = plans_of(options)
     except SpecfitError as error:
-        complain(error)
+        print_error(error)
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED

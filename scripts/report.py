@@ -30,13 +30,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = options_of(__doc__)
     parser.add_argument("--as-drawn", action="store_true", help="draw nothing again")
     options = parser.parse_args(argv)
-    desk, out = desk_of(options)
+    reader, out = desk_of(options)
     if not options.as_drawn:
-        artefacts.draw(desk, out, artefacts.scripts_of(), variant_words(options))
+        artefacts.draw(reader, out, artefacts.scripts_of(), variant_words(options))
     index = listed(out)
-    why, unexplained = explanations(desk)
+    why, unexplained = explanations(reader)
     try:
-        sources = sources_of(desk, index.values())
+        sources = sources_of(reader, index.values())
     except SpecfitError as error:  # drawn earlier, from rows that are gone
         print(f"specfit: {error}", file=sys.stderr)
         return 2

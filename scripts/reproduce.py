@@ -15,7 +15,7 @@ import sys
 
 from specfit.base.types import SpecfitError
 from specfit.storage.suite import Cell
-from specfit.workflows.hydra_cli import INTERRUPTED, complain
+from specfit.workflows.hydra_cli import INTERRUPTED, print_error
 from specfit.workflows.suites.asking import parser_of, plans_of
 from specfit.workflows.suites.planning import Planned
 
@@ -44,10 +44,10 @@ def main() -> int:
             left = [one for one in left if one.cell.kind != "run"]
         failed += run_all(left, options.results, say)
     except SpecfitError as error:
-        complain(error)
+        print_error(error)
         return 2
     except KeyboardInterrupt:
-        complain(SpecfitError("interrupted; the same command goes on after the last request"))
+        print_error(SpecfitError("interrupted; the same command goes on after the last request"))
         return INTERRUPTED
     refused = [one for plan in plans for one in plan.refused]
     for plan in plans:
@@ -57,9 +57,9 @@ def main() -> int:
         state = f"{lacking} of {len(plan.planned)} missing" if lacking else "complete"
         say(f"{plan.suite.write(options.results)}: {state}")
     for cell in failed:
-        complain(SpecfitError(f"failed: {cell.kind} {cell.id} ({cell.label}): {cell.overrides}"))
+        print_error(SpecfitError(f"failed: {cell.kind} {cell.id} ({cell.label}): {cell.overrides}"))
     for one in refused:
-        complain(SpecfitError(f"refused: {one.cell.label}: {one.refusal}"))
+        print_error(SpecfitError(f"refused: {one.cell.label}: {one.refusal}"))
     return 2 if failed or refused else 0
 
 

@@ -34,9 +34,9 @@ def studied(folder: Path) -> dict[str, Any]:
         raise SpecfitError(f"{folder} is no replay")
     whole = read_once(find_recording(info.recording, results))
     config = replace(stored_config(folder, whole, results), recording=None, limit=None)
-    facts = facts_of(config, ["cache_slots"])
-    sources = sources_of(facts)
-    short = recorded(facts, sources, say)
+    spec = facts_of(config, ["cache_slots"])
+    sources = sources_of(spec)
+    short = recorded(spec, sources, say)
     found = {}
     for slots in SLOTS:
         wanted = settings(slots, sources)

@@ -29,7 +29,7 @@ from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import find_recording, read_once
 from specfit.storage.rows import load_run
 from specfit.workflows.hydra_cli import compose
-from specfit.workflows.simulate import rehearse
+from specfit.workflows.simulate import simulate
 
 FIXED_MS = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0)
 LINK_GBPS = (5.0, 8.0, 12.0, 16.0, 20.0, 25.0, 35.0, 45.0, 60.0)
@@ -72,7 +72,7 @@ class Mapper:
     folder: Path
 
     def __call__(self, point: Point) -> dict[str, list[int]]:
-        done = rehearse(self._config(point), read_once(_recording_of(self.folder)))
+        done = simulate(self._config(point), read_once(_recording_of(self.folder)))
         return {
             "committed_tokens": done.sums["committed_tokens"].tolist(),
             "decode_ns": done.sums["cycle_ns"].tolist(),

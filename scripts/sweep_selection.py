@@ -27,7 +27,7 @@ from specfit.decoding.calibration.files import find_or_make
 from specfit.decoding.cycle import Cycle
 from specfit.decoding.factory import build_decoder, build_selector
 from specfit.decoding.replay.narrow import NarrowDrafter, narrowed, unseen_levels
-from specfit.decoding.replay.spec import RecordedFacts, recorded_machine, resolve_replay
+from specfit.decoding.replay.spec import ReplayRunSpec, replay_runtime, resolve_replay
 from specfit.selection.cost import CostModel
 from specfit.storage.recording.files import Recording, find_recording, read_recording
 from specfit.storage.rows import RunRows, load_run
@@ -74,40 +74,40 @@ class Sweep:
 
     def counted(self, point: Point) -> dict[str, list[int]]:
         """Per request: what the decode cycles add up to."""
-        facts = self._facts(point)
-        machine = recorded_machine(facts, facts.slots, True)
-        selector = build_selector(facts, self._cost(facts, point.beta))
-        decoder = build_decoder(facts, machine, selector, machine.clock())
-        full = facts.config.drafter.max_depth
-        decoder.drafter = NarrowDrafter(machine.playback, full)
+        spec = self._spec(point)
+        runtime = replay_runtime(spec, spec.slots, True)
+        selector = build_selector(spec, self._cost(spec, point.beta))
+        decoder = build_decoder(spec, runtime, selector, runtime.clock())
+        full = spec.config.drafter.max_depth
+        decoder.drafter = NarrowDrafter(runtime.playback, full)
         sums: dict[str, list[int]] = {name: [] for name in (*COUNTED, "cycles", "decode_ns")}
-        for index in range(len(facts.workload.ids)):
-            cycles = list(decoder.decode(facts.workload.request(index)))[1:]
+        for index in range(len(spec.workload.ids)):
+            cycles = list(decoder.decode(spec.workload.request(index)))[1:]
             for name in COUNTED:
                 sums[name].append(sum(getattr(cycle.record, name) for cycle in cycles))
             sums["cycles"].append(len(cycles))
             unseen = _unseen(cycles, full, selector.adaptive_depth)
-            level_ns = round(facts.profile.draft_level_ms * 1e6)
+            level_ns = round(spec.profile.draft_level_ms * 1e6)
             spent = sum(cycle.record.cycle_ns for cycle in cycles)
             sums["decode_ns"].append(spent + unseen * level_ns)
         return sums
 
-    def _facts(self, point: Point) -> RecordedFacts:
+    def _spec(self, point: Point) -> ReplayRunSpec:
         adaptive = point.system == "specfit"
         chosen = SelectorConfig(point.system, point.k, adaptive)
-        facts = resolve_replay(replace(self._config, selector=chosen), self._recording)
-        assert isinstance(facts, RecordedFacts)
+        spec = resolve_replay(replace(self._config, selector=chosen), self._recording)
+        assert isinstance(spec, ReplayRunSpec)
         if point.width == PAPER_WIDTH:
-            return facts
+            return spec
         requests = [narrowed(one, point.width) for one in self._recording.requests]
-        return replace(facts, recording=replace(self._recording, requests=requests))
+        return replace(spec, recording=replace(self._recording, requests=requests))
 
-    def _cost(self, facts: RecordedFacts, beta: float) -> CostModel | None:
+    def _cost(self, spec: ReplayRunSpec, beta: float) -> CostModel | None:
         """The fit of whole pools, at this K; kept with those of other replays."""
-        if not facts.kind.needs_cost:
+        if not spec.kind.needs_cost:
             return None
-        whole = replace(facts, recording=self._recording)
-        cost = find_or_make(whole, recorded_machine, self._results / "replays").cost
+        whole = replace(spec, recording=self._recording)
+        cost = find_or_make(whole, replay_runtime, self._results / "replays").cost
         return CostModel(cost.intercepts_ns, beta * cost.expert_ns)
 
 

@@ -9,11 +9,11 @@ import sys
 
 from specfit.report.analysis.systems import systems_table
 from specfit.report.artifact import Table, main
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 
-def make(desk: Desk) -> Table:
-    return systems_table(desk, "table_3", "Table 3: GSM8K's place, main profile")
+def make(reader: ResultsReader) -> Table:
+    return systems_table(reader, "table_3", "Table 3: GSM8K's place, main profile")
 
 
 if __name__ == "__main__":

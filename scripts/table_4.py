@@ -9,11 +9,11 @@ import sys
 
 from specfit.report.analysis.systems import systems_table
 from specfit.report.artifact import Table, main
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 
-def make(desk: Desk) -> Table:
-    return systems_table(desk, "table_4", "Table 4: GSM8K's place, RTX 4090 profile")
+def make(reader: ResultsReader) -> Table:
+    return systems_table(reader, "table_4", "Table 4: GSM8K's place, RTX 4090 profile")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 from specfit.report.analysis.rules import fits_sheet, line_sheet, rules_sheet
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.suite_runs import workload_of
 
 SUITE = "table_5"
@@ -20,14 +20,14 @@ NOTES = (
 )
 
 
-def make(desk: Desk) -> Table:
-    rows = [member.rows for member in desk.members(SUITE, kind="replay")]
-    found = desk.suites(SUITE)[0]
+def make(reader: ResultsReader) -> Table:
+    rows = [member.rows for member in reader.members(SUITE, kind="replay")]
+    found = reader.suites(SUITE)[0]
     studies = [found.document(cell.label) for cell in found.suite.cells if cell.kind == "bench"]
     sheets = {workload_of(study["info"]["dataset"]): rules_sheet(study) for study in studies}
     sheets |= {"line": line_sheet(studies), "fits": fits_sheet(studies)}
     title = "The ratio rule and the throughput-optimal one on recorded pools"
-    return Table(SUITE, title, sheets, desk.stamp(rows, SUITE, extra=[INTERVALS]), NOTES)
+    return Table(SUITE, title, sheets, reader.stamp(rows, SUITE, extra=[INTERVALS]), NOTES)
 
 
 if __name__ == "__main__":

@@ -10,18 +10,18 @@ import sys
 from specfit.report.analysis.advice import advice_sheet
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 SUITE = "advice"
 
 
-def make(desk: Desk) -> Table:
-    rows = [member.rows for member in desk.members(SUITE, kind="replay")]
-    found = desk.suites(SUITE)[0]
+def make(reader: ResultsReader) -> Table:
+    rows = [member.rows for member in reader.members(SUITE, kind="replay")]
+    found = reader.suites(SUITE)[0]
     cells = [cell for cell in found.suite.cells if cell.kind == "bench"]
     documents = [found.document(cell.label) for cell in cells]
     sheets = {"": advice_sheet(documents, words_of(rows))}
-    stamp = desk.stamp(rows, SUITE, extra=[INTERVALS])
+    stamp = reader.stamp(rows, SUITE, extra=[INTERVALS])
     return Table("table_advice", "What specfit.advise says, held against full runs", sheets, stamp)
 
 

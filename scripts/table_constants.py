@@ -10,14 +10,14 @@ import sys
 from specfit.report.analysis.constants import constants_sheet
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 
-def make(desk: Desk) -> Table:
-    members = desk.members("constants", kind="replay")
+def make(reader: ResultsReader) -> Table:
+    members = reader.members("constants", kind="replay")
     rows = [m.rows for m in members]
     sheets = {"": constants_sheet(members, words_of(rows))}
-    stamp = desk.stamp(rows, "constants", extra=[INTERVALS])
+    stamp = reader.stamp(rows, "constants", extra=[INTERVALS])
     return Table("table_constants", "What the assumed constants decide", sheets, stamp)
 
 

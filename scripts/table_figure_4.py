@@ -11,17 +11,17 @@ from specfit.report.analysis.slots import points, slots_paper_sheet, slots_sheet
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.paper_values import claims_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 
-def make(desk: Desk) -> Table:
-    members = desk.members("figure_4")
+def make(reader: ResultsReader) -> Table:
+    members = reader.members("figure_4")
     rows = [m.rows for m in members]
     sheets = {
         "": slots_sheet(points(members), words_of(rows)),
         "paper": slots_paper_sheet(claims_of("figure_4"), members),
     }
-    stamp = desk.stamp(rows, "figure_4", extra=[INTERVALS])
+    stamp = reader.stamp(rows, "figure_4", extra=[INTERVALS])
     return Table("table_figure_4", "Figure 4: gain against slots", sheets, stamp)
 
 

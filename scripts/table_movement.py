@@ -10,14 +10,14 @@ import sys
 from specfit.report.analysis import movement
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.suite_runs import pick
 
 SUITE = "movement"
 
 
-def make(desk: Desk) -> Table:
-    members = desk.members(SUITE, kind="replay")
+def make(reader: ResultsReader) -> Table:
+    members = reader.members(SUITE, kind="replay")
     workloads = dict.fromkeys(m.workload for m in members)
     fields = [movement.Field(pick(members, workload=workload)) for workload in workloads]
     rows = [m.rows for m in members]
@@ -30,7 +30,7 @@ def make(desk: Desk) -> Table:
         "temperature": movement.temperature_sheet(fields, timed),
         "host": movement.host_sheet(fields, timed),
     }
-    stamp = desk.stamp(rows, SUITE, extra=[INTERVALS])
+    stamp = reader.stamp(rows, SUITE, extra=[INTERVALS])
     return Table("table_movement", "What moves, and when", sheets, stamp)
 
 

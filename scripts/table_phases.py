@@ -10,17 +10,17 @@ import sys
 from specfit.report.analysis.phases import phases_sheet, splits
 from specfit.report.artifact import Table, main
 from specfit.report.footer import words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 SUITES = ("table_2", "table_3")
 
 
-def make(desk: Desk) -> Table:
-    members = desk.members(*SUITES)
+def make(reader: ResultsReader) -> Table:
+    members = reader.members(*SUITES)
     rows = [m.rows for m in members]
     sheets = {"": phases_sheet(splits(members), words_of(rows))}
     title = "Where a decode cycle's time goes"
-    return Table("table_phases", title, sheets, desk.stamp(rows, *SUITES))
+    return Table("table_phases", title, sheets, reader.stamp(rows, *SUITES))
 
 
 if __name__ == "__main__":

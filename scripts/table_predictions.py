@@ -10,16 +10,16 @@ import sys
 from specfit.report.analysis.predictions import drafter_sheet, promised, promises_sheet
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 
-def make(desk: Desk) -> Table:
-    promises, drafters, rows = promised(desk)
+def make(reader: ResultsReader) -> Table:
+    promises, drafters, rows = promised(reader)
     sheets = {
         "": promises_sheet(promises, words_of(rows)),
         "drafter": drafter_sheet(drafters),
     }
-    stamp = desk.stamp(rows, "predictions", extra=[INTERVALS])
+    stamp = reader.stamp(rows, "predictions", extra=[INTERVALS])
     return Table("table_predictions", "Predicted against realised", sheets, stamp)
 
 

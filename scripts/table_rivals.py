@@ -10,7 +10,7 @@ import sys
 from specfit.report.analysis.rivals import Field, anatomy_sheet, main_sheet, over_sheet
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.suite_runs import pick
 
 SUITE = "rivals"
@@ -18,8 +18,8 @@ BASELINE = ("eagle3_cache", 7, "")
 OURS = ("specfit", 7, "")
 
 
-def make(desk: Desk) -> Table:
-    members = desk.members(SUITE, kind="replay")
+def make(reader: ResultsReader) -> Table:
+    members = reader.members(SUITE, kind="replay")
     workloads = dict.fromkeys(m.workload for m in members)
     fields = [Field(pick(members, workload=workload)) for workload in workloads]
     rows = [m.rows for m in members]
@@ -29,7 +29,7 @@ def make(desk: Desk) -> Table:
         "over": over_sheet(fields, OURS),
         "cycle": anatomy_sheet(fields, most, timed),
     }
-    stamp = desk.stamp(rows, SUITE, extra=[INTERVALS])
+    stamp = reader.stamp(rows, SUITE, extra=[INTERVALS])
     return Table("table_rivals", "Selection rules side by side", sheets, stamp)
 
 

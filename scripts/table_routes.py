@@ -18,13 +18,13 @@ from specfit.report.analysis.routes import (
 )
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 SUITE = "routes"
 
 
-def make(desk: Desk) -> Table:
-    members, suite = desk.members(SUITE, kind="replay"), desk.suites(SUITE)[0]
+def make(reader: ResultsReader) -> Table:
+    members, suite = reader.members(SUITE, kind="replay"), reader.suites(SUITE)[0]
     documents = [suite.document(c.label) for c in suite.suite.cells if c.kind == "bench"]
     found, rows = settings(members), [m.rows for m in members]
     timed = words_of(rows)
@@ -36,7 +36,7 @@ def make(desk: Desk) -> Table:
         **recall_sheets(documents),
         "union": union_sheet(documents),
     }
-    stamp = desk.stamp(rows, SUITE, extra=[INTERVALS])
+    stamp = reader.stamp(rows, SUITE, extra=[INTERVALS])
     return Table("table_routes", "Routes on the clock", sheets, stamp)
 
 

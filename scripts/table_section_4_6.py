@@ -19,19 +19,19 @@ from specfit.report.analysis.accuracy import (
 from specfit.report.artifact import Table, main
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.paper_values import claims_of
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 
-def make(desk: Desk) -> Table:
-    found = desk.suites("section_4_6")[0]
-    members = accuracy_members(desk)
+def make(reader: ResultsReader) -> Table:
+    found = reader.suites("section_4_6")[0]
+    members = accuracy_members(reader)
     rows = [m.rows for m in members]
     sheets = {
         "": accuracy_sheet(told(members, found.place), words_of(rows)),
         "paper": accuracy_paper_sheet(claims_of("section_4_6"), members),
         "selection": selection_sheet(selection_bench(found)),
     }
-    stamp = desk.stamp(rows, "section_4_6", extra=[INTERVALS, REPLAYED])
+    stamp = reader.stamp(rows, "section_4_6", extra=[INTERVALS, REPLAYED])
     title = "Section 4.6: route accuracy, selection time"
     return Table("table_section_4_6", title, sheets, stamp)
 

@@ -19,7 +19,7 @@ from specfit.report.analysis.setup import (
     workload_sheet,
 )
 from specfit.report.artifact import Table, main
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 
 SUITES = ("table_2", "table_3", "table_4", "figure_4")
 PROFILES = Path(__file__).resolve().parents[1] / "conf" / "gpu"
@@ -29,10 +29,10 @@ def read(path: Path) -> dict[str, Any]:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def make(desk: Desk) -> Table:
-    members = desk.members(*SUITES)
+def make(reader: ResultsReader) -> Table:
+    members = reader.members(*SUITES)
     configs = {m.rows.info.run_id: read(m.folder / "run.yaml") for m in members}
-    place = desk.place(*SUITES)
+    place = reader.place(*SUITES)
     sheets = {
         "": setup_sheet(members, configs, place),
         "profiles": profile_sheet(configs, {p.stem: read(p) for p in PROFILES.glob("*.yaml")}),
@@ -40,7 +40,7 @@ def make(desk: Desk) -> Table:
         "fits": fits_sheet(members, place),
         "versions": versions_sheet([m.manifest for m in members]),
     }
-    return Table("table_setup", "Set-up", sheets, desk.stamp([m.rows for m in members], *SUITES))
+    return Table("table_setup", "Set-up", sheets, reader.stamp([m.rows for m in members], *SUITES))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from specfit.base.types import SpecfitError
 from specfit.storage.suite import REFERENCE, Suite, read_suite, variant_of
-from specfit.workflows.hydra_cli import INTERRUPTED, complain
+from specfit.workflows.hydra_cli import INTERRUPTED, print_error
 from specfit.workflows.suites.asking import parser_of, plans_of
 from specfit.workflows.suites.comparing import DIFFERENT, Compared, compare_runs
 from specfit.workflows.suites.planning import Plan
@@ -47,12 +47,12 @@ def main() -> int:
             ]
             say(shown(compared))
     except SpecfitError as error:
-        complain(error)
+        print_error(error)
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED
     if failed:
-        complain(SpecfitError(f"{len(failed)} cells failed, the first {failed[0].label}"))
+        print_error(SpecfitError(f"{len(failed)} cells failed, the first {failed[0].label}"))
         return 2
     return 1 if any(one.verdict == DIFFERENT for one in compared) else 0
 

@@ -67,13 +67,13 @@ def name_mismatch(
 
 def main() -> int:
     options = parse()
-    facts = resolve(from_hydra(compose(options.overrides)))
-    model = plain_model(facts.checkpoint.folder, facts.config.threads)
-    workload = facts.workload
+    spec = resolve(from_hydra(compose(options.overrides)))
+    model = plain_model(spec.checkpoint.folder, spec.config.threads)
+    workload = spec.workload
     requests = {name: workload.request(index) for index, name in enumerate(workload.ids)}
     expected = {name: generate(model, request) for name, request in requests.items()}
     wrong = 0
-    wanted = {"dataset": facts.config.dataset.name, "model": facts.config.model.name}
+    wanted = {"dataset": spec.config.dataset.name, "model": spec.config.model.name}
     for folder, manifest in finished_runs(options.results / "runs", **wanted):
         outputs = load_run(folder).requests.set_index("request_id")["output_ids"]
         ids = {name: [int(t) for t in outputs[name]] for name in outputs.index if name in expected}

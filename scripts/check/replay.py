@@ -31,9 +31,9 @@ from rowwise import differing_columns, first_difference, reward_difference
 
 from specfit.base.types import SpecfitError
 from specfit.decoding.calibration.files import Calibration
-from specfit.decoding.replay.spec import recorded_machine, resolve_replay
+from specfit.decoding.replay.spec import replay_runtime, resolve_replay
 from specfit.decoding.resolve import open_checkpoint
-from specfit.decoding.spec import Facts
+from specfit.decoding.spec import RunSpec
 from specfit.storage.find import finished_runs
 from specfit.storage.recording.files import Recording, read_recording
 from specfit.storage.rows import RunRows, load_run
@@ -89,10 +89,10 @@ class Verdict:
 class Comparison:
     """A live run, its replay, and replays of single requests from what the live run kept."""
 
-    def __init__(self, folder: Path, facts: Facts, recording: Recording) -> None:
-        self._facts, self._store = facts, RunStore(folder.parent, folder.name)
+    def __init__(self, folder: Path, spec: RunSpec, recording: Recording) -> None:
+        self._spec, self._store = spec, RunStore(folder.parent, folder.name)
         self._recording = recording
-        outcome = execute(facts, recorded_machine, Silent(), below="replays")
+        outcome = execute(spec, replay_runtime, Silent(), below="replays")
         self._fit: Calibration | None = outcome.calibration
         self._live, self._again = load_run(folder), load_run(outcome.folder)
 
@@ -115,7 +115,7 @@ class Comparison:
 
     def _alone(self, request_id: str) -> pd.DataFrame:
         """The request as the live run found it: its residency, and the cycles before it."""
-        job = Job(self._facts, recorded_machine, self._fit)
+        job = Job(self._spec, replay_runtime, self._fit)
         part = job.replay_one(request_id, self._store, Silent())
         return to_frame(cycles_table(self._live.info.run_id, part.cycles))
 
@@ -146,7 +146,7 @@ class Comparison:
         return Difference(request_id, columns, said, smallest < NEAR)
 
     def _closest(self, context: list[int]) -> Closest:
-        config = self._facts.config
+        config = self._spec.config
         model = plain_model(open_checkpoint(config.model).folder, config.threads)
         return closest(model, context)
 
@@ -157,7 +157,7 @@ class Comparison:
         position = int(live["context_tokens"]) - int(prompt) - 1
         state = states_of(self._recording, [request_id])[request_id, position]
         levels = min(int(live["drafted_levels"]), int(again["drafted_levels"]))
-        k, experts = self._facts.config.selector.k, self._facts.geometry.experts
+        k, experts = self._spec.config.selector.k, self._spec.geometry.experts
         return ratio_gap(state, self._fit.cost, experts, k, levels)
 
 
@@ -179,9 +179,9 @@ def verdicts(recording: Recording, results: Path, selectors: list[str]) -> Itera
     for folder, manifest in live:
         if manifest.info.selector not in selectors:
             continue
-        facts = resolve_replay(stored_config(folder, recording, results), recording)
-        if run_id_of(facts) == manifest.info.run_id:  # else of other requests, or another pair
-            yield Comparison(folder, facts, recording).verdict()
+        spec = resolve_replay(stored_config(folder, recording, results), recording)
+        if run_id_of(spec) == manifest.info.run_id:  # else of other requests, or another pair
+            yield Comparison(folder, spec, recording).verdict()
 
 
 def matrix(found: Sequence[Verdict], selectors: list[str]) -> str:

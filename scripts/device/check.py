@@ -63,7 +63,7 @@ class Check:
     def elapsed(self) -> float:
         return time.monotonic() - self.begun
 
-    def facts(self, overrides: list[str]) -> Any:
+    def spec(self, overrides: list[str]) -> Any:
         from specfit.base.config import from_hydra
         from specfit.decoding.resolve import resolve
         from specfit.workflows.hydra_cli import compose
@@ -73,29 +73,29 @@ class Check:
 
     def run(self, overrides: list[str]) -> Any:
         """Rows of a run; what is slow about it is on the wall clock."""
-        from specfit.decoding.live import build_machine
+        from specfit.decoding.live import build_runtime
         from specfit.decoding.oracle_texts import is_scripted, make_script
         from specfit.storage.rows import load_run
         from specfit.workflows.execute import execute
 
-        facts = self.facts(overrides)
-        if facts.kind.needs_cost:
-            assume_cost(facts, self.scratch, *self.cost)
-        if is_scripted(facts):
-            make_script(facts, lambda f: execute(f, build_machine, Silent()) and None, print)
-        return load_run(execute(facts, build_machine, Silent()).folder)
+        spec = self.spec(overrides)
+        if spec.kind.needs_cost:
+            assume_cost(spec, self.scratch, *self.cost)
+        if is_scripted(spec):
+            make_script(spec, lambda f: execute(f, build_runtime, Silent()) and None, print)
+        return load_run(execute(spec, build_runtime, Silent()).folder)
 
 
-def assume_cost(facts: Any, results: Path, base_ms: float, expert_us: float) -> None:
+def assume_cost(spec: Any, results: Path, base_ms: float, expert_us: float) -> None:
     """A calibration of one constant and one slope, where there is no time for 288 probe cycles."""
     from specfit.base.config import hashed_part
     from specfit.decoding.calibration.files import _identity_parts
     from specfit.storage import identity
 
-    wanted = hashed_part(_identity_parts(facts))
+    wanted = hashed_part(_identity_parts(spec))
     path = results / "calibrations" / f"{identity.calibration_id(wanted)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    sizes = range(facts.config.selector.k + 1)
+    sizes = range(spec.config.selector.k + 1)
     cost = {"intercepts_ns": [base_ms * 1e6 for _ in sizes], "expert_ns": expert_us * 1e3}
     document = {"identity": wanted, "cost": cost, "probe_count": 0, "leave_one_state_out": {}}
     path.write_text(json.dumps(document), encoding="utf-8")
@@ -159,7 +159,7 @@ def probe(check: Check) -> tuple[bool | None, Figures]:
 
     limit, tokens = (2, 10) if check.options.small else (4, 48)
     sizes = [f"limit={limit}", f"max_new_tokens={tokens}", f"cache_slots={check.slots}"]
-    config = check.facts([*check.pair, "gpu=local", *sizes]).config
+    config = check.spec([*check.pair, "gpu=local", *sizes]).config
     found = probe_machine(config, check.slots)
     for line in report(found):
         print(line)
@@ -203,9 +203,9 @@ def dummy(check: Check) -> tuple[bool | None, Figures]:
 
 def check_machine(check: Check, shared: list[str]) -> None:
     """Loads the model, which later runs of this process share."""
-    from specfit.decoding.live import build_machine
+    from specfit.decoding.live import build_runtime
 
-    build_machine(check.facts([*shared, "selector=ar"]), 0, drafts=False)
+    build_runtime(check.spec([*shared, "selector=ar"]), 0, drafts=False)
 
 
 def numbers(rows: Any) -> Figures:
@@ -296,7 +296,7 @@ def one(check: Check, name: str) -> Figures:
 def main() -> int:
     options = parse()
     if options.device == "cuda" and not torch.cuda.is_available():
-        print("specfit: no CUDA device or driver was found; rehearse with --small --device cpu")
+        print("specfit: no CUDA device or driver was found; simulate with --small --device cpu")
         return 2
     check = Check(options)
     name = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"

@@ -1,6 +1,6 @@
 """What figure scripts share: the sheet of paper, its stamp, files with the same bytes each time.
 
-A figure script has `make(desk) -> Drawing`: it reads and analyses rows first, and paints only when
+A figure script has `make(reader) -> Drawing`: it reads and analyses rows first, and paints only when
 every number is there. Colours, markers, hatches and names come from `specfit.report.styles`.
 """
 
@@ -20,7 +20,7 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib.figure import Figure, SubFigure
 
-from specfit.report.footer import PREVIEW, Stamp
+from specfit.report.footer import PREVIEW, Footer
 
 WIDTH = 9.0  # inches
 STAMP_CHARACTERS = 190  # of the stamp's font, across WIDTH
@@ -59,7 +59,7 @@ class Drawing:
     name: str
     title: str
     height: float
-    stamp: Stamp
+    stamp: Footer
     alt: str
     paint: Callable[[SubFigure], None]
     folder = "figures"

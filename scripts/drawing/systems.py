@@ -12,7 +12,7 @@ from specfit.report.analysis.systems import headed, runs_of
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.paper_values import claims_of
 from specfit.report.quantities import QUANTITIES
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import style_of
 from specfit.report.table_format import change
 from specfit.report.verdict import PAPER_TARGETS
@@ -21,9 +21,9 @@ BARS = ("speed", "committed", "cycle", "verified", "experts")
 GAINS = ("speed", "speed_with_prefill", "committed", "cycle", "experts")
 
 
-def systems_figure(desk: Desk, name: str, table: str, title: str) -> Drawing:
+def systems_figure(reader: ResultsReader, name: str, table: str, title: str) -> Drawing:
     """Bars of each quantity, and SpecFit over EAGLE-3 + cache beside the paper's ratios."""
-    runs = runs_of(desk, table)
+    runs = runs_of(reader, table)
     word = words_of(list(runs.values()))
     values = {q: {s: QUANTITIES[q].of(run) for s, run in runs.items()} for q in BARS}
     ratios = {q: QUANTITIES[q].ratio(runs["specfit"], runs["eagle3_cache"]) for q in GAINS}
@@ -54,7 +54,7 @@ def systems_figure(desk: Desk, name: str, table: str, title: str) -> Drawing:
             loc="outside lower center",
         )
 
-    stamp = desk.stamp(list(runs.values()), table, extra=[INTERVALS.replace("Brackets", "Bars")])
+    stamp = reader.stamp(list(runs.values()), table, extra=[INTERVALS.replace("Brackets", "Bars")])
     return Drawing(name, title, 4.6, stamp, alt, paint)
 
 

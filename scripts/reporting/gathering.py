@@ -9,7 +9,7 @@ from typing import Any
 
 from specfit.base.types import SpecfitError
 from specfit.report.explain import Explanation, explain
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.suite_runs import by_system
 from specfit.storage.manifest import Manifest, read_manifest
 from specfit.storage.rows import RunRows
@@ -42,11 +42,11 @@ def manifests_of(sources: Iterable[Source]) -> list[Manifest]:
     return list(held.values())
 
 
-def sources_of(desk: Desk, entries: Iterable[Mapping[str, Any]]) -> list[Source]:
+def sources_of(reader: ResultsReader, entries: Iterable[Mapping[str, Any]]) -> list[Source]:
     """Each suite once for each place (live or reference) that rows of it were taken from."""
     held: dict[tuple[str, str], Source] = {}
     for entry in entries:
-        for found in desk.suites(*entry["suites"]) if entry.get("suites") else ():
+        for found in reader.suites(*entry["suites"]) if entry.get("suites") else ():
             held.setdefault((found.suite.artefact, found.place.name), Source(found))
     return list(held.values())
 
@@ -60,13 +60,13 @@ class Explained:
     why: Explanation
 
 
-def explanations(desk: Desk) -> tuple[list[Explained], list[str]]:
+def explanations(reader: ResultsReader) -> tuple[list[Explained], list[str]]:
     """And what is missing for more."""
     found: list[Explained] = []
     missing = []
     for suite, title in EXPLAINED.items():
         try:
-            runs = by_system(desk.members(suite), dict.fromkeys(name for p in PAIRS for name in p))
+            runs = by_system(reader.members(suite), dict.fromkeys(name for p in PAIRS for name in p))
             found += [explained(title, runs[of], runs[base]) for of, base in PAIRS]
         except SpecfitError as error:
             missing.append(str(error))

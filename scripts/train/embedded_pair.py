@@ -155,7 +155,7 @@ def export_pair(job: Job) -> None:
     for part in ("target", "drafter"):
         state = load_checkpoint(job.work / f"{part}.pt")
         assert state is not None, f"no {part} checkpoint in the work folder"
-        facts: dict[str, Any] = {
+        spec: dict[str, Any] = {
             "seed": job.seed,
             "corpus_sample": f"first {job.sizes.digest_documents} documents of both generators",
             "corpus_sample_sha256": digest,
@@ -165,7 +165,7 @@ def export_pair(job: Job) -> None:
             "steps": state["step"],
             "plan": plans[part],
         }
-        export.export(job.work, job.out, part, facts)
+        export.export(job.work, job.out, part, spec)
 
 
 def main() -> None:

@@ -83,14 +83,14 @@ def main() -> None:
     )
     predictor, looks = fit.train(wanted, rows, watched, plan, options.seed, say)
     fit.fit_given(predictor, watched)
-    facts: dict[str, Any] = {
+    spec: dict[str, Any] = {
         "seed": options.seed,
         "plan": asdict(plan),
         "train": export.described(train),
         "development": export.described(development),
         "rows": {"train": len(text), "development": len(held_out)},
     }
-    export.export(options.out, predictor, table, looks, watched, pair, facts)
+    export.export(options.out, predictor, table, looks, watched, pair, spec)
     say(f"written: {options.out}")
 
 

@@ -137,14 +137,14 @@ class RouteSource(Protocol):
         ...
 
 
-class Foresight(Protocol):
+class PrefetchHooks(Protocol):
     """Told by the decoder what a verify will probably need, and when the link is idle before it."""
 
-    def expects(self, tree: DraftTree, routes: Routes, selection: Selection | None = None) -> None:
+    def on_prediction(self, tree: DraftTree, routes: Routes, selection: Selection | None = None) -> None:
         """After every read of routes, and once more when it is decided what is verified."""
         ...
 
-    def idles(self, phase: str) -> None:
+    def on_idle(self, phase: str) -> None:
         """A draft level (level), a read of routes (route) or the selection (select) has run."""
         ...
 

@@ -20,7 +20,7 @@ from specfit.base.types import (
 
 
 @dataclass
-class Session:
+class DecodeState:
     """What changes while one request is decoded."""
 
     request: Request
@@ -42,7 +42,7 @@ class Session:
 
 
 @dataclass
-class Laps:
+class PhaseTimer:
     """Nanoseconds of one cycle by phase on the run's clock, and what is measured beside it."""
 
     draft: int = 0
@@ -100,8 +100,8 @@ class Cycle:
 
 
 def finish(
-    session: Session,
-    laps: Laps,
+    session: DecodeState,
+    timer: PhaseTimer,
     drafted: Drafted,
     committed: Committed,
     traces: Sequence[ForwardTrace],
@@ -136,13 +136,13 @@ def finish(
         evicted_experts=_total(trace.evictions for trace in traces),
         peak_layer_demand=max(max(trace.demand.tolist()) for trace in traces),
         route_mismatches=mismatches,
-        draft_ns=laps.draft,
-        route_ns=laps.route,
-        select_ns=laps.select,
-        verify_ns=laps.verify,
-        transfer_wait_ns=laps.wait,
-        commit_ns=laps.commit,
-        cycle_ns=laps.cycle,
+        draft_ns=timer.draft,
+        route_ns=timer.route,
+        select_ns=timer.select,
+        verify_ns=timer.verify,
+        transfer_wait_ns=timer.wait,
+        commit_ns=timer.commit,
+        cycle_ns=timer.cycle,
         predicted_reward=selection.predicted_reward,
         predicted_ns=selection.predicted_ns,
         searched_subtrees=selection.searched_subtrees,
@@ -151,9 +151,9 @@ def finish(
     timing = CycleTiming(
         record.request_id,
         record.cycle,
-        elapsed_ns=time.perf_counter_ns() - laps.begun,
-        atlas_ns=laps.atlas_elapsed,
-        selection_ns=laps.select_elapsed,
+        elapsed_ns=time.perf_counter_ns() - timer.begun,
+        atlas_ns=timer.atlas_elapsed,
+        selection_ns=timer.select_elapsed,
     )
     session.cycle += 1
     return Cycle(record, timing, committed.tokens, drafted, tuple(traces))

@@ -18,7 +18,7 @@ from specfit.base.interfaces import (
     Clock,
     Drafter,
     Features,
-    Foresight,
+    PrefetchHooks,
     RouteSource,
     Selector,
     Target,
@@ -26,7 +26,7 @@ from specfit.base.interfaces import (
 )
 from specfit.base.types import DraftTree, ForwardTrace, Request, Routes, Selection
 from specfit.decoding.acceptance import accepted_rows, count_mismatches, cut_at_stop
-from specfit.decoding.cycle import Committed, Cycle, Drafted, Laps, Session, finish
+from specfit.decoding.cycle import Committed, Cycle, Drafted, PhaseTimer, DecodeState, finish
 
 
 class Decoder:
@@ -39,143 +39,143 @@ class Decoder:
         routes: RouteSource | None,
         selector: Selector,
         clock: Clock,
-        foresight: Foresight | None = None,
+        prefetch_hooks: PrefetchHooks | None = None,
     ) -> None:
         assert (drafter is not None) == selector.drafts, "a selector that drafts needs a drafter"
-        wanted = selector.reads_routes or foresight is not None
+        wanted = selector.reads_routes or prefetch_hooks is not None
         assert (routes is not None) == wanted, "routes are for those who read them, or prefetch"
         self.target, self.drafter, self.routes = target, drafter, routes
         self.selector, self.clock = selector, clock
-        self.foresight = foresight  # told what will probably be needed, and when the link is idle
+        self.prefetch_hooks = prefetch_hooks  # told what will probably be needed, and when the link is idle
 
     def decode(self, request: Request) -> Iterator[Cycle]:
-        session = Session(request)
+        session = DecodeState(request)
         yield self.prefill(session)
         while session.stop_reason is None:
             yield self.cycle(session)
 
-    def prefill(self, session: Session) -> Cycle:
+    def prefill(self, session: DecodeState) -> Cycle:
         """Cycle 0 commits the first token; the head's own prefill is billed to it."""
-        prompt, laps = session.request.prompt_ids, Laps()
+        prompt, timer = session.request.prompt_ids, PhaseTimer()
         self.target.begin()
         if self.routes is not None:
             self.routes.begin(session.request)
         self.clock.start()
         filled = self.target.prefill(prompt)
-        laps.wait = sum(self.clock.bill_forward(trace) for trace in filled.traces)
-        laps.verify = self.clock.lap()
+        timer.wait = sum(self.clock.bill_forward(trace) for trace in filled.traces)
+        timer.verify = self.clock.lap()
         if self.drafter is not None:
             self.drafter.begin()
             self.drafter.extend(prompt[1:], filled.features[:-1])
-            laps.draft = self.clock.lap()
+            timer.draft = self.clock.lap()
         committed = self._commit(session, [filled.token], filled.features[-1:])
-        laps.commit = self.clock.lap()
-        self._tell_routes(filled.routes, laps)
-        return self._finish(session, laps, Drafted.nothing(), committed, filled.traces, None)
+        timer.commit = self.clock.lap()
+        self._tell_routes(filled.routes, timer)
+        return self._finish(session, timer, Drafted.nothing(), committed, filled.traces, None)
 
-    def cycle(self, session: Session) -> Cycle:
-        laps = Laps()
+    def cycle(self, session: DecodeState) -> Cycle:
+        timer = PhaseTimer()
         self.clock.start()
-        drafted = self.draft_and_select(session, laps)
-        verified = self.verify(session, drafted, laps)
+        drafted = self.draft_and_select(session, timer)
+        verified = self.verify(session, drafted, timer)
         rows = accepted_rows(drafted.tree, drafted.selection, verified.tokens)
         committed = self._commit(session, verified.tokens[rows].tolist(), verified.features[rows])
         kept = rows[: len(committed.tokens)]
         self.target.keep(kept)
         self.clock.bill_commit()
-        laps.commit = self.clock.lap()
-        self._tell_routes(verified.routes[kept], laps)
+        timer.commit = self.clock.lap()
+        self._tell_routes(verified.routes[kept], timer)
         mismatches = self._compare_routes(drafted, verified)
-        return self._finish(session, laps, drafted, committed, [verified.trace], mismatches)
+        return self._finish(session, timer, drafted, committed, [verified.trace], mismatches)
 
     # -- draft and select ------------------------------------------------------------------------
 
-    def draft_and_select(self, session: Session, laps: Laps) -> Drafted:
+    def draft_and_select(self, session: DecodeState, timer: PhaseTimer) -> Drafted:
         """Level by level; the same search after each, until it takes no node of the newest."""
         if self.drafter is None:
-            self._foresee_root(session, laps)
+            self._predict_root(session, timer)
             return Drafted.nothing()
         self.drafter.extend(np.asarray(session.fresh_tokens), session.fresh_features)
         wanted = self.selector.draft_levels()
         most = self.drafter.max_depth if wanted is None else min(wanted, self.drafter.max_depth)
         if most == 0:
-            laps.draft += self.clock.lap()
+            timer.draft += self.clock.lap()
             return Drafted.nothing()
         tree = DraftTree.empty()
         while True:
-            tree = self._draft_level(tree, laps)
+            tree = self._draft_level(tree, timer)
             deepest = tree.levels == most
             if deepest or self.selector.adaptive_depth:
-                routes = self._read_routes(session, tree, laps)
-                drafted = Drafted(tree, routes, self._select(tree, routes, laps))
+                routes = self._read_routes(session, tree, timer)
+                drafted = Drafted(tree, routes, self._select(tree, routes, timer))
                 if deepest or not drafted.takes_newest_level:
                     break
         if self.selector.reads_routes:
             self.clock.bill_selection()
-            laps.select += self.clock.lap()
+            timer.select += self.clock.lap()
         drafted.selection.check(tree, self.selector.k)
-        if self.foresight is not None and drafted.routes is not None:
+        if self.prefetch_hooks is not None and drafted.routes is not None:
             if self.selector.reads_routes:
-                self.foresight.idles("select")
-            self.foresight.expects(tree, drafted.routes, drafted.selection)
+                self.prefetch_hooks.on_idle("select")
+            self.prefetch_hooks.on_prediction(tree, drafted.routes, drafted.selection)
         return drafted
 
-    def _foresee_root(self, session: Session, laps: Laps) -> None:
+    def _predict_root(self, session: DecodeState, timer: PhaseTimer) -> None:
         """Nothing is drafted: the root's experts are all there is to bring in early."""
-        if self.routes is not None and self.foresight is not None:
+        if self.routes is not None and self.prefetch_hooks is not None:
             tree = DraftTree.empty()
-            routes = self._read(self.routes, session, tree, laps)
-            self.foresight.expects(tree, routes, Selection(()))
+            routes = self._read(self.routes, session, tree, timer)
+            self.prefetch_hooks.on_prediction(tree, routes, Selection(()))
             self.routes.end_cycle()
 
-    def _draft_level(self, tree: DraftTree, laps: Laps) -> DraftTree:
+    def _draft_level(self, tree: DraftTree, timer: PhaseTimer) -> DraftTree:
         assert self.drafter is not None
         grown = self.drafter.grow(tree)
         self.clock.bill_draft_level()
-        laps.draft += self.clock.lap()
-        if self.foresight is not None:
-            self.foresight.idles("level")
+        timer.draft += self.clock.lap()
+        if self.prefetch_hooks is not None:
+            self.prefetch_hooks.on_idle("level")
         return grown
 
-    def _read_routes(self, session: Session, tree: DraftTree, laps: Laps) -> Routes | None:
+    def _read_routes(self, session: DecodeState, tree: DraftTree, timer: PhaseTimer) -> Routes | None:
         """On the clock a source is billed; an atlas is read while the clock stands still."""
         if self.routes is None:
             return None
-        routes = self._read(self.routes, session, tree, laps)
-        if self.foresight is not None:
-            self.foresight.expects(tree, routes)
+        routes = self._read(self.routes, session, tree, timer)
+        if self.prefetch_hooks is not None:
+            self.prefetch_hooks.on_prediction(tree, routes)
         return routes
 
-    def _read(self, source: RouteSource, session: Session, tree: DraftTree, laps: Laps) -> Routes:
+    def _read(self, source: RouteSource, session: DecodeState, tree: DraftTree, timer: PhaseTimer) -> Routes:
         if source.on_clock:
             routes = source.read(session.root, tree, session.context_tokens)
             self.clock.bill_routes()
-            laps.route += self.clock.lap()
-            if self.foresight is not None:
-                self.foresight.idles("route")
+            timer.route += self.clock.lap()
+            if self.prefetch_hooks is not None:
+                self.prefetch_hooks.on_idle("route")
             return routes
         begin = time.perf_counter_ns()
         with self.clock.off():
             routes = source.read(session.root, tree, session.context_tokens)
-        laps.atlas_elapsed += time.perf_counter_ns() - begin
+        timer.atlas_elapsed += time.perf_counter_ns() - begin
         return routes
 
-    def _select(self, tree: DraftTree, routes: Routes | None, laps: Laps) -> Selection:
+    def _select(self, tree: DraftTree, routes: Routes | None, timer: PhaseTimer) -> Selection:
         begin = time.perf_counter_ns()
         selection = self.selector.select(tree, routes)
-        laps.select_elapsed += time.perf_counter_ns() - begin
-        laps.select += self.clock.lap()
+        timer.select_elapsed += time.perf_counter_ns() - begin
+        timer.select += self.clock.lap()
         return selection
 
     # -- verify and commit -------------------------------------------------------------------------
 
-    def verify(self, session: Session, drafted: Drafted, laps: Laps) -> Verified:
+    def verify(self, session: DecodeState, drafted: Drafted, timer: PhaseTimer) -> Verified:
         verified = self.target.verify(session.root, drafted.tree, drafted.selection)
-        laps.wait = self.clock.bill_forward(verified.trace)
-        laps.verify = self.clock.lap()
+        timer.wait = self.clock.bill_forward(verified.trace)
+        timer.verify = self.clock.lap()
         return verified
 
-    def _commit(self, session: Session, tokens: list[int], features: Features) -> Committed:
+    def _commit(self, session: DecodeState, tokens: list[int], features: Features) -> Committed:
         """Append accepted drafts and bonus, cut after a stop token or at the cap."""
         request = session.request
         room = request.max_new_tokens - len(session.output_ids)
@@ -184,12 +184,12 @@ class Decoder:
         session.fresh_tokens, session.fresh_features = tokens, features
         return Committed(tuple(kept), accepted=min(len(tokens) - 1, len(kept)))
 
-    def _tell_routes(self, routed: np.ndarray, laps: Laps) -> None:
+    def _tell_routes(self, routed: np.ndarray, timer: PhaseTimer) -> None:
         """What a source on the clock learns from it is paid for there."""
         if self.routes is not None:
             self.routes.observe(routed)
             if self.routes.on_clock:
-                laps.route += self.clock.lap()
+                timer.route += self.clock.lap()
 
     def _compare_routes(self, drafted: Drafted, verified: Verified) -> int | None:
         if self.routes is None or drafted.routes is None:
@@ -199,8 +199,8 @@ class Decoder:
 
     def _finish(
         self,
-        session: Session,
-        laps: Laps,
+        session: DecodeState,
+        timer: PhaseTimer,
         drafted: Drafted,
         committed: Committed,
         traces: Sequence[ForwardTrace],
@@ -210,8 +210,8 @@ class Decoder:
         assert self.target.length == kv_length, "KV length = prompt + committed - 1"
         billed = sum(self.clock.billed_bytes(trace) for trace in traces)
         expert_bytes = self.target.expert_bytes
-        prefetches = self.foresight is not None
+        prefetches = self.prefetch_hooks is not None
         counted = drafted, committed, traces, mismatches, expert_bytes, billed, prefetches
-        ended = finish(session, laps, *counted)
+        ended = finish(session, timer, *counted)
         self.selector.observe(ended.record)
         return ended

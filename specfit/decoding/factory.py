@@ -1,4 +1,4 @@
-"""Facts and a machine to a decoder for one selector; the machine may be live or recorded."""
+"""RunSpec and a machine to a decoder for one selector; the machine may be live or recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specfit.base.types import SpecfitError
 from specfit.decoding.decoder import Decoder
 from specfit.decoding.replay.playback import Playback
 from specfit.decoding.replay.routes import KnownRoutes, check_same_pair
-from specfit.decoding.spec import Facts, Machine
+from specfit.decoding.spec import RunSpec, Runtime
 from specfit.hardware.profile import Billing, Profile
 from specfit.models.drafter.temperature import TemperedDrafter
 from specfit.models.routes.last_token import LastTokenRoutes
@@ -21,36 +21,36 @@ from specfit.selection.baselines.moe_speq import LinkCosts
 from specfit.selection.cost import CostModel
 from specfit.selection.levels import LevelCost
 from specfit.selection.mean_by_size import BySize
-from specfit.selection.registry import Choice
+from specfit.selection.registry import SelectorArgs
 from specfit.selection.selectors import SpecFit
 
 
-def build_selector(facts: Facts, cost: CostModel | None, sizes: BySize | None = None) -> Selector:
-    wanted, pool = facts.config.selector, facts.config.drafter.pool_nodes
-    if facts.kind.unlimited and wanted.k < pool:
+def build_selector(spec: RunSpec, cost: CostModel | None, sizes: BySize | None = None) -> Selector:
+    wanted, pool = spec.config.selector, spec.config.drafter.pool_nodes
+    if spec.kind.unlimited and wanted.k < pool:
         raise SpecfitError(
             f"selector={wanted.name} has no size limit, so selector.k is the pool's size: it is "
             f"{wanted.k}, and a pool has up to {pool} nodes; set selector.k={pool}"
         )
-    choice = Choice(
+    args = SelectorArgs(
         wanted.name,
         wanted.k,
         wanted.adaptive_depth,
-        facts.geometry.experts,
+        spec.geometry.experts,
         cost,
-        facts.config.objective,
-        facts.config.lambda_tokens_per_s,
+        spec.config.objective,
+        spec.config.lambda_tokens_per_s,
         sizes,
-        link_costs(facts.profile, facts.billing),
-        facts.config.cost,
-        level_cost(facts),
+        link_costs(spec.profile, spec.billing),
+        spec.config.cost,
+        level_cost(spec),
     )
-    return facts.kind.make(choice)
+    return spec.kind.make(args)
 
 
-def level_cost(facts: Facts) -> LevelCost | None:
-    ms = facts.config.level_cost_ms
-    return LevelCost(ms * 1e6, facts.config.drafter.max_depth) if ms else None
+def level_cost(spec: RunSpec) -> LevelCost | None:
+    ms = spec.config.level_cost_ms
+    return LevelCost(ms * 1e6, spec.config.drafter.max_depth) if ms else None
 
 
 def link_costs(profile: Profile, billing: Billing) -> LinkCosts | None:
@@ -68,16 +68,16 @@ def link_costs(profile: Profile, billing: Billing) -> LinkCosts | None:
     )
 
 
-def build_decoder(facts: Facts, machine: Machine, selector: Selector, clock: Clock) -> Decoder:
-    drafter = machine.drafter() if selector.drafts else None
-    routes, foresight = None, machine.foresight()
-    if selector.reads_routes or foresight is not None:
-        routes = routes_named(facts.config.routes.name)(facts, machine, drafter)
-    show_residency(selector, machine.target)
-    temperature = facts.config.drafter.temperature
+def build_decoder(spec: RunSpec, runtime: Runtime, selector: Selector, clock: Clock) -> Decoder:
+    drafter = runtime.drafter() if selector.drafts else None
+    routes, prefetch_hooks = None, runtime.prefetch_hooks()
+    if selector.reads_routes or prefetch_hooks is not None:
+        routes = routes_named(spec.config.routes.name)(spec, runtime, drafter)
+    show_residency(selector, runtime.target)
+    temperature = spec.config.drafter.temperature
     if drafter is not None and temperature != 1.0:  # routes go on reading the head itself
         drafter = TemperedDrafter(drafter, temperature)
-    return Decoder(machine.target, drafter, routes, selector, clock, foresight)
+    return Decoder(runtime.target, drafter, routes, selector, clock, prefetch_hooks)
 
 
 def show_residency(selector: Selector, target: Target) -> None:
@@ -86,56 +86,56 @@ def show_residency(selector: Selector, target: Target) -> None:
         selector.watch(lambda: target.resident())
 
 
-RouteMaker = Callable[[Facts, Machine, Drafter | None], RouteSource]
+RouteMaker = Callable[[RunSpec, Runtime, Drafter | None], RouteSource]
 
 
 def routes_named(name: str) -> RouteMaker:
     """Ours, or package.module:name of somebody else's."""
-    what = "a function (facts, machine, drafter) -> RouteSource"
+    what = "a function (spec, runtime, drafter) -> RouteSource"
     return named("routes.name", name, ROUTES, callable, what)
 
 
-def _atlas(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
-    return machine.exact_routes()
+def _atlas(spec: RunSpec, runtime: Runtime, drafter: Drafter | None) -> RouteSource:
+    return runtime.exact_routes()
 
 
-def _noisy(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
-    accuracy, seed = facts.config.routes.accuracy, facts.config.seed
-    return NoisyRoutes(machine.exact_routes(), facts.geometry.experts, accuracy, seed)
+def _noisy(spec: RunSpec, runtime: Runtime, drafter: Drafter | None) -> RouteSource:
+    accuracy, seed = spec.config.routes.accuracy, spec.config.seed
+    return NoisyRoutes(runtime.exact_routes(), spec.geometry.experts, accuracy, seed)
 
 
-def _recorded(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
-    recording = facts.known_recording()
+def _recorded(spec: RunSpec, runtime: Runtime, drafter: Drafter | None) -> RouteSource:
+    recording = spec.known_recording()
     if recording is None:
         raise SpecfitError("routes=recording needs recording=<id or folder>; see specfit.record")
-    dtype = facts.config.model.dtype
-    check_same_pair(recording.identity, facts.target_digest, facts.drafter_digest, dtype)
-    return KnownRoutes(Playback(recording.requests), machine.exact_routes())
+    dtype = spec.config.model.dtype
+    check_same_pair(recording.identity, spec.target_digest, spec.drafter_digest, dtype)
+    return KnownRoutes(Playback(recording.requests), runtime.exact_routes())
 
 
-def _learned(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
+def _learned(spec: RunSpec, runtime: Runtime, drafter: Drafter | None) -> RouteSource:
     if drafter is None:
         raise SpecfitError(
-            f"routes=learned reads a drafter's features, and selector={facts.config.selector.name} "
+            f"routes=learned reads a drafter's features, and selector={spec.config.selector.name} "
             "drafts nothing; use routes=token_table or routes=last_token"
         )
-    return machine.learned_routes(_file(facts), drafter)
+    return runtime.learned_routes(_file(spec), drafter)
 
 
-def _token_table(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
-    return TokenTableRoutes(load_table(_file(facts), facts.target_digest))
+def _token_table(spec: RunSpec, runtime: Runtime, drafter: Drafter | None) -> RouteSource:
+    return TokenTableRoutes(load_table(_file(spec), spec.target_digest))
 
 
-def _last_token(facts: Facts, machine: Machine, drafter: Drafter | None) -> RouteSource:
+def _last_token(spec: RunSpec, runtime: Runtime, drafter: Drafter | None) -> RouteSource:
     return LastTokenRoutes()
 
 
-def _file(facts: Facts) -> Path:
-    if facts.routes_file is None:
+def _file(spec: RunSpec) -> Path:
+    if spec.routes_file is None:
         raise SpecfitError(
-            f"routes={facts.config.routes.name} reads a file; set routes.path to its folder"
+            f"routes={spec.config.routes.name} reads a file; set routes.path to its folder"
         )
-    return facts.routes_file
+    return spec.routes_file
 
 
 ROUTES: dict[str, RouteMaker] = {

@@ -1,4 +1,4 @@
-"""Facts to a live machine: the loaded model and the engine around it."""
+"""RunSpec to a live runtime: the loaded model and the engine around it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from specfit.base.interfaces import Clock, Drafter
 from specfit.base.types import SpecfitError
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, make_cache, pin_most_used
 from specfit.decoding.oracle_texts import is_scripted, scripts_of
-from specfit.decoding.resolve import Resolved
-from specfit.decoding.spec import Facts
+from specfit.decoding.resolve import LiveRunSpec
+from specfit.decoding.spec import RunSpec
 from specfit.experts.copies import CopyEngine, CpuCopyEngine, LinkUse
 from specfit.experts.cuda_copies import StreamedCopyEngine
 from specfit.experts.engine import ExpertEngine
@@ -39,25 +39,25 @@ from specfit.storage.tables import MachineState
 
 
 @dataclass(frozen=True)
-class Machine:
+class Runtime:
     """A target on its engine; decoders of several selectors may share it, one after the other."""
 
     target: OffloadedTarget
     engine: ExpertEngine
     head: EagleHead | None
     loaded: LoadedModel
-    facts: Resolved
+    spec: LiveRunSpec
     watch: Watch
     scripts: Scripts | None = None  # what an oracle drafts
 
     def drafter(self) -> Drafter:
-        shape = self.facts.config.drafter
+        shape = self.spec.config.drafter
         if self.scripts is not None:
-            words, seed = self.facts.geometry.vocabulary, self.facts.config.seed
+            words, seed = self.spec.geometry.vocabulary, self.spec.config.seed
             depth, width = shape.max_depth, shape.top_k
             return OracleDrafter(self.scripts, shape.hits, depth, width, words, seed)
         assert self.head is not None, "a machine built without a head cannot draft"
-        return EagleDrafter(self.head, shape.max_depth, shape.top_k, self.facts.device)
+        return EagleDrafter(self.head, shape.max_depth, shape.top_k, self.spec.device)
 
     def exact_routes(self) -> AtlasRoutes:
         """Also what calibration reads, whatever the run's own source is: noise is selection's."""
@@ -69,15 +69,15 @@ class Machine:
                 "routes=learned reads the features of a draft head, which drafter=oracle has not; "
                 "use drafter=embedded or another head"
             )
-        pair = {"target": self.facts.target_digest, "drafter": self.facts.drafter_digest}
-        return LearnedRoutes(load_predictor(file, pair, self.facts.device), drafter)
+        pair = {"target": self.spec.target_digest, "drafter": self.spec.drafter_digest}
+        return LearnedRoutes(load_predictor(file, pair, self.spec.device), drafter)
 
     @property
     def locked_share(self) -> float | None:
         report = self.loaded.store.lock_report
         return None if report is None else report.locked_bytes / report.total_bytes
 
-    def foresight(self) -> Prefetcher | None:
+    def prefetch_hooks(self) -> Prefetcher | None:
         return self.engine.cache.prefetcher
 
     def request_begins(self) -> None:
@@ -86,66 +86,66 @@ class Machine:
 
     def state(self) -> MachineState:
         reading = self.watch.stop()
-        if self.facts.clock != "wall":
+        if self.spec.clock != "wall":
             return MachineState()
         return MachineState(**asdict(reading), achieved_h2d_gbps=self.engine.copies.link.gbps)
 
     def clock(self) -> Clock:
-        if self.facts.clock == "modelled":
-            route_ms = self.facts.config.routes.level_ms
-            return ModelledClock(self.facts.profile, self.facts.billing, route_ms)
-        on_cuda = self.facts.device.type == "cuda"
+        if self.spec.clock == "modelled":
+            route_ms = self.spec.config.routes.level_ms
+            return ModelledClock(self.spec.profile, self.spec.billing, route_ms)
+        on_cuda = self.spec.device.type == "cuda"
         return WallClock(torch.cuda.synchronize if on_cuda else _nothing, self.target.expert_bytes)
 
 
-def build_machine(facts: Facts, slots: int, drafts: bool) -> Machine:
+def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     """Raises SpecfitError for a damaged checkpoint, a head that does not fit, too little memory."""
-    assert isinstance(facts, Resolved), "a live machine needs a checkpoint and a device"
-    if facts.config.policy == CLAIRVOYANT:
+    assert isinstance(spec, LiveRunSpec), "a live machine needs a checkpoint and a device"
+    if spec.config.policy == CLAIRVOYANT:
         raise SpecfitError(
             "policy=belady knows the future, which a replay has and a run has not; use "
             "specfit.replay, or another policy"
         )
-    torch.set_num_threads(facts.config.threads)
-    loaded = _loaded(facts)
+    torch.set_num_threads(spec.config.threads)
+    loaded = _loaded(spec)
     loaded.attach(None)  # the slots of the machine before go first
-    scripts = scripts_of(facts) if drafts and is_scripted(facts) else None
-    head = _head(facts, loaded) if drafts and scripts is None else None
-    engine = build_engine(facts, loaded, slots)
+    scripts = scripts_of(spec) if drafts and is_scripted(spec) else None
+    head = _head(spec, loaded) if drafts and scripts is None else None
+    engine = build_engine(spec, loaded, slots)
     aux_layers = head.config.aux_layer_ids if head is not None else ()
-    parts = loaded, engine, aux_layers, facts.config.prefill_chunk, facts.device
-    if scripts is not None and facts.config.drafter.force:
+    parts = loaded, engine, aux_layers, spec.config.prefill_chunk, spec.device
+    if scripts is not None and spec.config.drafter.force:
         target: OffloadedTarget = ForcedTarget(*parts, scripts=scripts)
     else:
         target = OffloadedTarget(*parts)
-    machine = Machine(target, engine, head, loaded, facts, Watch(_uuid(facts)), scripts)
-    pin_most_used(facts, target, engine.cache, machine.clock())
-    return machine
+    runtime = Runtime(target, engine, head, loaded, spec, Watch(_uuid(spec)), scripts)
+    pin_most_used(spec, target, engine.cache, runtime.clock())
+    return runtime
 
 
-def _uuid(facts: Resolved) -> str | None:
+def _uuid(spec: LiveRunSpec) -> str | None:
     """The driver's name of the GPU whose time is measured."""
-    if facts.device.type != "cuda" or facts.clock != "wall":
+    if spec.device.type != "cuda" or spec.clock != "wall":
         return None
-    return f"GPU-{torch.cuda.get_device_properties(facts.device).uuid}"
+    return f"GPU-{torch.cuda.get_device_properties(spec.device).uuid}"
 
 
-def build_engine(facts: Resolved, loaded: LoadedModel, slots: int) -> ExpertEngine:
+def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEngine:
     """Raises SpecfitError where the slots do not fit the device."""
-    in_flight, gpu = facts.profile.copies_in_flight, facts.config.gpu
+    in_flight, gpu = spec.profile.copies_in_flight, spec.config.gpu
     shape = loaded.geometry
-    cache = make_cache(facts, slots)
-    if facts.config.miss != "transfer" and facts.device.type == "cuda":
+    cache = make_cache(spec, slots)
+    if spec.config.miss != "transfer" and spec.device.type == "cuda":
         raise SpecfitError(
-            f"miss={facts.config.miss} is modelled so far and needs device=cpu; on a GPU use "
+            f"miss={spec.config.miss} is modelled so far and needs device=cpu; on a GPU use "
             "miss=transfer"
         )
-    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, facts.device)
+    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device)
     beside = 1 if cache.prefetcher is not None else 0
-    copies = copy_engine(facts.device, in_flight, gpu.link_gbps_cap, beside)
-    engine = ExpertEngine(loaded.store, cache, copies, arithmetic, facts.device)
-    if facts.config.model.routing == "markov":
-        engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, facts.config.seed)
+    copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside)
+    engine = ExpertEngine(loaded.store, cache, copies, arithmetic, spec.device)
+    if spec.config.model.routing == "markov":
+        engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, spec.config.seed)
     return engine
 
 
@@ -163,18 +163,18 @@ def copy_engine(
 _kept: dict[tuple[object, ...], LoadedModel] = {}
 
 
-def _loaded(facts: Resolved) -> LoadedModel:
+def _loaded(spec: LiveRunSpec) -> LoadedModel:
     """Jobs of one sweep in one process read the checkpoint once; another one replaces it."""
-    model, device = facts.config.model, facts.device
-    key = facts.checkpoint.folder, facts.target_digest, model.dtype, device, model.num_layers
+    model, device = spec.config.model, spec.device
+    key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers
     if key not in _kept:
         _kept.clear()  # before the next is read: two stores may not fit
         gc.collect()
         dtype = getattr(torch, model.dtype)
-        if isinstance(facts.checkpoint, RandomCheckpoint):
-            loaded = load_random(facts.checkpoint, dtype, device, model.num_layers)
+        if isinstance(spec.checkpoint, RandomCheckpoint):
+            loaded = load_random(spec.checkpoint, dtype, device, model.num_layers)
         else:
-            loaded = load_model(facts.checkpoint, dtype, device, model.num_layers)
+            loaded = load_model(spec.checkpoint, dtype, device, model.num_layers)
         if device.type == "cuda":
             _lock(loaded)
         _kept[key] = loaded
@@ -188,10 +188,10 @@ def _lock(loaded: LoadedModel) -> None:
         print(f"specfit: {report.sentence()}", file=sys.stderr)
 
 
-def _head(facts: Resolved, loaded: LoadedModel) -> EagleHead:
+def _head(spec: LiveRunSpec, loaded: LoadedModel) -> EagleHead:
     weights = loaded.model.state_dict()
-    head = load_head(facts.drafter_folder, loaded.model.config, weights.__getitem__)
-    return head.to(device=facts.device, dtype=loaded.store.dtype)
+    head = load_head(spec.drafter_folder, loaded.model.config, weights.__getitem__)
+    return head.to(device=spec.device, dtype=loaded.store.dtype)
 
 
 def _nothing() -> None:

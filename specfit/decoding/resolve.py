@@ -1,6 +1,6 @@
-"""From a config to facts: what it names is looked up, numbers are settled, the run gets its id.
+"""From a config to spec: what it names is looked up, numbers are settled, the run gets its id.
 
-Nothing here loads a weight; a finished run is found from these facts alone.
+Nothing here loads a weight; a finished run is found from these spec alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from specfit.base.types import SpecfitError
 from specfit.data.examples import Rows
 from specfit.data.prompts import Prompting
 from specfit.decoding.memory_fit import Sizing, sizing_of
-from specfit.decoding.spec import Facts, locate, profile_of, settle_slots
+from specfit.decoding.spec import RunSpec, locate, profile_of, settle_slots
 from specfit.decoding.workload import (
     PROBE_TOKENS,
     TextQuestions,
@@ -35,7 +35,7 @@ from specfit.models.target.checkpoint import FETCH_AGAIN, Checkpoint, folder_dig
 from specfit.models.target.dummy import RandomCheckpoint
 from specfit.models.target.family import family_of, geometry_of
 from specfit.models.target.fetch import Repository, snapshot
-from specfit.selection.registry import kind_of
+from specfit.selection.registry import selector_spec
 from specfit.storage import identity
 from specfit.storage.provenance import cpu_name
 from specfit.storage.recording.files import Recording, find_recording, read_once
@@ -59,8 +59,8 @@ def folder_of(key: str, group: ModelConfig | DrafterConfig) -> Path:
 
 
 @dataclass(frozen=True)
-class Resolved(Facts):
-    """Facts of a run of a checkpoint on a device."""
+class LiveRunSpec(RunSpec):
+    """RunSpec of a run of a checkpoint on a device."""
 
     checkpoint: Checkpoint
     device: torch.device
@@ -147,7 +147,7 @@ class Resolved(Facts):
         return folder_digest(self.drafter_folder)
 
 
-def resolve(config: RunConfig, split: str = "evaluation") -> Resolved:
+def resolve(config: RunConfig, split: str = "evaluation") -> LiveRunSpec:
     """Raises SpecfitError for whatever the config names and is not there or does not fit."""
     checkpoint = open_checkpoint(config.model)
     family_of(checkpoint.config)
@@ -159,7 +159,7 @@ def resolve(config: RunConfig, split: str = "evaluation") -> Resolved:
                 f"{geometry.layers}"
             )
         geometry = geometry_of({**checkpoint.config, "num_hidden_layers": config.model.num_layers})
-    kind = kind_of(config.selector.name)
+    kind = selector_spec(config.selector.name)
     profile = profile_of(config.gpu)
     device, device_name = find_device(config.device)
     clock = choose_clock(config.gpu.clock, profile, device_name)
@@ -170,7 +170,7 @@ def resolve(config: RunConfig, split: str = "evaluation") -> Resolved:
     if config.gpu.advice and clock == "modelled":
         notes += (f"profile {profile.name}: {config.gpu.advice}",)
     parts = geometry, kind, slots, profile, bill, clock, device_name, notes, checkpoint, device
-    return Resolved(config, *parts, split=split)
+    return LiveRunSpec(config, *parts, split=split)
 
 
 def open_checkpoint(model: ModelConfig) -> Checkpoint:

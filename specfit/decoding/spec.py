@@ -1,6 +1,6 @@
 """What is settled about one run before anything is loaded, and who the run is.
 
-`resolve` makes these facts from a checkpoint and a dataset, `recorded` from a recording's manifest.
+`resolve` makes these spec from a checkpoint and a dataset, `recorded` from a recording's manifest.
 Neither torch nor transformers is needed here.
 """
 
@@ -14,12 +14,12 @@ from typing import Protocol
 
 from specfit.base import paths
 from specfit.base.config import GpuConfig, RunConfig, hashed_part
-from specfit.base.interfaces import Clock, Drafter, Foresight, RouteSource, Target
+from specfit.base.interfaces import Clock, Drafter, PrefetchHooks, RouteSource, Target
 from specfit.base.types import Request, RequestError, Score, SpecfitError
 from specfit.data.examples import joined_digest
 from specfit.hardware.profile import Billing, Profile
 from specfit.models.target.family import Geometry
-from specfit.selection.registry import Kind
+from specfit.selection.registry import SelectorSpec
 from specfit.storage import identity
 from specfit.storage.recording.files import Recording, file_digest
 from specfit.storage.tables import MachineState
@@ -81,7 +81,7 @@ class Questions(Protocol):
         ...
 
 
-class Machine(Protocol):
+class Runtime(Protocol):
     """What a decoder is assembled from: a target on its engine, or a recording in their place."""
 
     @property
@@ -97,7 +97,7 @@ class Machine(Protocol):
 
     def clock(self) -> Clock: ...
 
-    def foresight(self) -> Foresight | None:
+    def prefetch_hooks(self) -> PrefetchHooks | None:
         """What brings in predicted experts; None where every copy is on demand."""
         ...
 
@@ -116,12 +116,12 @@ class Machine(Protocol):
 
 
 @dataclass(frozen=True)
-class Facts(ABC):
-    """One run's facts. `notes` are sentences the person who started it should read."""
+class RunSpec(ABC):
+    """One run's spec. `notes` are sentences the person who started it should read."""
 
     config: RunConfig
     geometry: Geometry
-    kind: Kind
+    kind: SelectorSpec
     slots: int
     profile: Profile
     billing: Billing
@@ -214,8 +214,8 @@ class Facts(ABC):
         return identity.run_identity(hashed_part(config), digests, self.clock, self.device_name)
 
 
-Assemble = Callable[[Facts, int, bool], Machine]
-"""Facts, slots per layer, whether it drafts -> a machine. `build` has the live one."""
+BuildRuntime = Callable[[RunSpec, int, bool], Runtime]
+"""RunSpec, slots per layer, whether it drafts -> a machine. `build` has the live one."""
 
 
 def settle_slots(

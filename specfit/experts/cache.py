@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from specfit.base.types import ForwardTrace, SpecfitError
 from specfit.experts import cache_plan
 from specfit.experts.cache_plan import NONE, Int64Array
-from specfit.experts.prefetch import Brought, Prefetcher
+from specfit.experts.prefetch import PrefetchStats, Prefetcher
 
 STATE_FIELDS = ("expert_in", "last_forward", "last_row")
 
@@ -85,9 +85,9 @@ class ExpertCache:
     def before_layer(self, layer: int) -> None:
         """The layer's fixed part begins; once it has run, its routes are known."""
 
-    def end_forward(self) -> Brought:
+    def end_forward(self) -> PrefetchStats:
         """What was brought in ahead of the forward that has ended."""
-        return Brought()
+        return PrefetchStats()
 
     def clear(self) -> None:
         """Empty every slot and start counting forwards anew, as a run does."""
@@ -223,7 +223,7 @@ def collect_trace(
     billed_rows: int,
     is_prefill: bool,
     transfer_wait_ns: int = 0,
-    brought: Brought | None = None,
+    brought: PrefetchStats | None = None,
 ) -> ForwardTrace:
     """The plans of one forward, one per layer in order, as counters that can be billed.
 

@@ -17,7 +17,7 @@ from specfit.experts.cache import ExpertCache, LayerPlan, collect_trace
 from specfit.experts.cache_plan import NONE, Int64Array
 from specfit.experts.eviction import NEVER, POLICIES, USES, Rank, plan_ranked, remember
 from specfit.experts.host_experts import HostLane
-from specfit.experts.prefetch import Brought, Prefetcher
+from specfit.experts.prefetch import PrefetchStats, Prefetcher
 
 EARLY = 2 * cache_plan.MAX_ROWS
 """Taken from the first row of a miss that has arrived already: it loads before all others."""
@@ -173,9 +173,9 @@ class MovingCache(ExpertCache):
             plans.append(self.plan(layer, topk))
         return collect_trace(plans, billed_rows, is_prefill, 0, self.end_forward())
 
-    def end_forward(self) -> Brought:
+    def end_forward(self) -> PrefetchStats:
         """What was brought in ahead of the forward that has ended."""
-        return Brought() if self.prefetcher is None else self.prefetcher.end_forward()
+        return PrefetchStats() if self.prefetcher is None else self.prefetcher.end_forward()
 
     # -- kept with a request, put back by probes and resumed runs ----------------------------------
 

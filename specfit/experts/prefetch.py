@@ -39,7 +39,7 @@ Bring = Callable[[int, int, int], None]
 
 
 @dataclass
-class Brought:
+class PrefetchStats:
     """Of one forward, and the drafting before it."""
 
     begun: int = 0
@@ -61,7 +61,7 @@ class Prefetcher:
         assert mode in MODES[1:] and blocks >= 1
         self.mode, self.blocks, self.link, self.least = mode, blocks, link, least
         self.bring: Bring = _nothing
-        self.brought = Brought()
+        self.brought = PrefetchStats()
         self._shape = layers, experts
         self._resident: Callable[[], NDArray[np.bool_]] = lambda: np.zeros((0, 0), np.bool_)
         self._in: dict[tuple[int, int], int] = {}  # whole blocks: (layer, expert) -> block
@@ -79,11 +79,11 @@ class Prefetcher:
         self._free = list(range(self.blocks))
         self._queue: list[tuple[int, int]] = []
         self._nodes = 0
-        self.brought = Brought()
+        self.brought = PrefetchStats()
 
     # -- what is expected ------------------------------------------------------------------------
 
-    def expects(self, tree: DraftTree, routes: Routes, selection: Selection | None = None) -> None:
+    def on_prediction(self, tree: DraftTree, routes: Routes, selection: Selection | None = None) -> None:
         """This cycle's rows as predicted so far; with what is verified, once that is known."""
         weights = np.zeros(1 + len(tree))
         weights[0] = 1.0
@@ -122,7 +122,7 @@ class Prefetcher:
 
     # -- the link is idle ------------------------------------------------------------------------
 
-    def idles(self, phase: str) -> None:
+    def on_idle(self, phase: str) -> None:
         """While a level is drafted, routes are read, or nodes are selected."""
         self._run(self.link.drafting(phase))
 
@@ -174,11 +174,11 @@ class Prefetcher:
         # Where no deadline is near the queue goes by chance, so what is late may stand anywhere.
         self._queue = [key for key in self._queue if key[0] > layer]
 
-    def end_forward(self) -> Brought:
+    def end_forward(self) -> PrefetchStats:
         """Counters of the forward that ends; predictions are of the next cycle's rows."""
         assert not self._in and self._coming is None, "every layer had its turn"
         assert sorted(self._free) == list(range(self.blocks)), "every block is free again"
-        done, self.brought = self.brought, Brought()
+        done, self.brought = self.brought, PrefetchStats()
         self._nodes, self._queue = 0, []
         return done
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from specfit.base.types import SpecfitError
-from specfit.report.footer import Stamp
-from specfit.report.reader import Desk
+from specfit.report.footer import Footer
+from specfit.report.reader import ResultsReader
 from specfit.report.table_format import Sheet, escape, to_csv, to_latex, to_markdown
 from specfit.storage import atomic
 from specfit.storage.suite import FULL, variant_of
@@ -21,14 +21,14 @@ Files = dict[str, bytes]  # name -> content
 
 
 class Artefact(Protocol):
-    """What a script's `make(desk)` gives: complete before anything is written."""
+    """What a script's `make(reader)` gives: complete before anything is written."""
 
     @property
     def name(self) -> str: ...
     @property
     def title(self) -> str: ...
     @property
-    def stamp(self) -> Stamp: ...
+    def stamp(self) -> Footer: ...
     @property
     def folder(self) -> str:
         """Below results: tables or figures."""
@@ -45,7 +45,7 @@ class Table:
     name: str
     title: str
     sheets: Mapping[str, Sheet]
-    stamp: Stamp
+    stamp: Footer
     notes: Sequence[str] = ()
     folder = "tables"
 
@@ -121,11 +121,11 @@ def options_of(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def desk_of(options: argparse.Namespace) -> tuple[Desk, Path]:
+def desk_of(options: argparse.Namespace) -> tuple[ResultsReader, Path]:
     """The rows' place and the folder that files go below: a variant never replaces what ships."""
     variant = variant_of(options.size, options.arguments)
     out = options.out or (options.results / "variants" / variant if variant else options.results)
-    return Desk(options.results, variant), out
+    return ResultsReader(options.results, variant), out
 
 
 def variant_words(options: argparse.Namespace) -> list[str]:
@@ -133,11 +133,11 @@ def variant_words(options: argparse.Namespace) -> list[str]:
     return [*([] if options.size == FULL else ["--size", options.size]), *options.arguments]
 
 
-def main(make: Callable[[Desk], Artefact], about: str | None, argv: list[str] | None = None) -> int:
+def main(make: Callable[[ResultsReader], Artefact], about: str | None, argv: list[str] | None = None) -> int:
     """Make one artefact; exit code 0, or 2 and a sentence where rows are missing."""
-    desk, out = desk_of(options_of(about).parse_args(argv))
+    reader, out = desk_of(options_of(about).parse_args(argv))
     try:
-        paths = write([make(desk)], out)
+        paths = write([make(reader)], out)
     except SpecfitError as error:
         print(f"specfit: {error}", file=sys.stderr)
         return 2

@@ -14,7 +14,7 @@ PREVIEW = "preview"
 
 
 @dataclass(frozen=True)
-class Stamp:
+class Footer:
     """`lines` are sentences; `run_ids` those of every run that went in, each once; `suites` list
     these runs and the benchmark files beside them."""
 
@@ -39,7 +39,7 @@ def stamp_of(
     preview: bool = False,
     extra: Sequence[str] = (),
     suites: Sequence[str] = (),
-) -> Stamp:
+) -> Footer:
     """Of the runs that went in. `place` says which rows: live or reference."""
     infos = [run.info for run in runs]
     failed = sum(len(run.request_ids) - len(run.ok_ids) for run in runs)
@@ -56,7 +56,7 @@ def stamp_of(
         f"{place} rows",
     ]
     ids = tuple(dict.fromkeys(i.run_id for i in infos))
-    return Stamp(("; ".join(about) + ".", *_marks(runs), *extra), ids, preview, tuple(suites))
+    return Footer(("; ".join(about) + ".", *_marks(runs), *extra), ids, preview, tuple(suites))
 
 
 INTERVALS = "Brackets: 95 %, bootstrap over requests; ratios are paired by request."

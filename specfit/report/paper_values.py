@@ -1,6 +1,6 @@
 """What the paper published (arXiv 2610.15417v1), as claims about quantities of ours.
 
-Facts in our own words from a published summary. `inferred` marks our arithmetic from published
+RunSpec in our own words from a published summary. `inferred` marks our arithmetic from published
 values, which no sentence of ours attributes to the paper. A ratio is stored as a factor: +21.6 % is
 1.216.
 """

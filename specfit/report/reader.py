@@ -7,8 +7,8 @@ from pathlib import Path
 
 from specfit.base.types import SpecfitError
 from specfit.report.clock_check import clock_sentence
-from specfit.report.footer import Stamp, stamp_of
-from specfit.report.suite_runs import Member
+from specfit.report.footer import Footer, stamp_of
+from specfit.report.suite_runs import SuiteRun
 from specfit.storage.manifest import read_manifest
 from specfit.storage.recording.files import Recording, find_recording, read_recording
 from specfit.storage.recording.requests import RecordedRequest
@@ -16,12 +16,12 @@ from specfit.storage.rows import RunRows, load_run
 from specfit.storage.suite import REFERENCE, Found, find_suite, read_suite
 
 
-class Desk:
+class ResultsReader:
     """Suites below `results`. `variant` names a preview or another model's (see results.suite)."""
 
     def __init__(self, results: Path, variant: str = "") -> None:
         self.results, self.variant = Path(results), variant
-        self._members: dict[Path, Member] = {}
+        self._members: dict[Path, SuiteRun] = {}
         self._recordings: dict[Path, Recording] = {}
 
     def suites(self, *names: str) -> list[Found]:
@@ -42,9 +42,9 @@ class Desk:
                 )
         return [Found(suite, reference) for suite in kept if suite is not None]
 
-    def members(self, *names: str, kind: str = "run") -> list[Member]:
+    def members(self, *names: str, kind: str = "run") -> list[SuiteRun]:
         """Runs (or replays) of these suites, in order, each once."""
-        listed: dict[Path, Member] = {}
+        listed: dict[Path, SuiteRun] = {}
         for found in self.suites(*names):
             for cell in found.suite.cells:
                 if cell.kind == kind:
@@ -56,7 +56,7 @@ class Desk:
         """The folder that all of it lies in: `results`, or results/reference."""
         return self.suites(*names)[0].place
 
-    def recording(self, member: Member, place: Path) -> Recording:
+    def recording(self, member: SuiteRun, place: Path) -> Recording:
         """What a replay read."""
         named = member.rows.info.recording
         assert named is not None, "only a replay has a recording"
@@ -65,12 +65,12 @@ class Desk:
             self._recordings[folder] = read_recording(folder)
         return self._recordings[folder]
 
-    def recorded_requests(self, member: Member, place: Path) -> list[RecordedRequest]:
+    def recorded_requests(self, member: SuiteRun, place: Path) -> list[RecordedRequest]:
         """The recorded requests that the replay answered, failed ones left out."""
         wanted = set(member.rows.ok_ids)
         return [r for r in self.recording(member, place).requests if r.request_id in wanted]
 
-    def stamp(self, rows: Sequence[RunRows], *names: str, extra: Sequence[str] = ()) -> Stamp:
+    def stamp(self, rows: Sequence[RunRows], *names: str, extra: Sequence[str] = ()) -> Footer:
         """Of what was drawn from these suites."""
         found = self.suites(*names)
         modelled = [run.info.profile_digest for run in rows if run.info.clock == "modelled"]
@@ -78,9 +78,9 @@ class Desk:
         told = [*extra, *(f"{check[0].upper()}{check[1:]}." for check in dict.fromkeys(checks))]
         return stamp_of(rows, found[0].word, any(one.is_preview for one in found), told, names)
 
-    def _member(self, path: Path, repeat: int) -> Member:
+    def _member(self, path: Path, repeat: int) -> SuiteRun:
         if path not in self._members:
             manifest = read_manifest(path)
             assert manifest is not None, "a suite that is found has every run"
-            self._members[path] = Member(manifest, load_run(path), path, repeat)
+            self._members[path] = SuiteRun(manifest, load_run(path), path, repeat)
         return self._members[path]

@@ -14,7 +14,7 @@ from specfit.storage.rows import RunRows
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class SuiteRun:
     """A run or a replay, its rows, and what its manifest says of it."""
 
     manifest: Manifest
@@ -57,12 +57,12 @@ def workload_of(dataset: str) -> str:
     return "gsm8k" if "gsm8k" in dataset else "news"
 
 
-def pick(members: Iterable[Member], **wanted: Any) -> list[Member]:
+def pick(members: Iterable[SuiteRun], **wanted: Any) -> list[SuiteRun]:
     """Those whose attributes have the wanted values, in order."""
     return [m for m in members if all(getattr(m, key) == value for key, value in wanted.items())]
 
 
-def one(members: Iterable[Member], **wanted: Any) -> Member:
+def one(members: Iterable[SuiteRun], **wanted: Any) -> SuiteRun:
     """The only one, or the first repeat of it. Raises SpecfitError where there is none."""
     found = pick(members, **wanted)
     if not found:
@@ -74,7 +74,7 @@ def one(members: Iterable[Member], **wanted: Any) -> Member:
     return min(found, key=lambda m: m.repeat)
 
 
-def by_system(members: Iterable[Member], systems: Iterable[str], **wanted: Any) -> dict[str, Any]:
+def by_system(members: Iterable[SuiteRun], systems: Iterable[str], **wanted: Any) -> dict[str, Any]:
     """Rows of one run per system, in the order of `systems`."""
     held = list(members)
     return {system: one(held, system=system, **wanted).rows for system in systems}

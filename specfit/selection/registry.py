@@ -28,7 +28,7 @@ PAPER_K = 7
 
 
 @dataclass(frozen=True)
-class Choice:
+class SelectorArgs:
     """What a selector may depend on."""
 
     name: str
@@ -45,8 +45,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Kind:
-    make: Callable[[Choice], Selector]
+class SelectorSpec:
+    make: Callable[[SelectorArgs], Selector]
     drafts: bool = True
     reads_routes: bool = False
     needs_cost: bool = False
@@ -58,92 +58,92 @@ class Kind:
         return min(k, PAPER_K) if self.unlimited else k
 
 
-def _no_draft(choice: Choice) -> Selector:
-    return NoDraft(choice.name)
+def _no_draft(args: SelectorArgs) -> Selector:
+    return NoDraft(args.name)
 
 
-def _top_probability(choice: Choice) -> Selector:
-    return TopProbability(choice.name, choice.k)
+def _top_probability(args: SelectorArgs) -> Selector:
+    return TopProbability(args.name, args.k)
 
 
-def _specfit(choice: Choice) -> Selector:
-    assert choice.cost is not None, "the ratio rule needs a calibrated cost"
+def _specfit(args: SelectorArgs) -> Selector:
+    assert args.cost is not None, "the ratio rule needs a calibrated cost"
     return SpecFit(
-        choice.cost,
-        choice.num_experts,
-        choice.k,
-        choice.adaptive_depth,
-        rule=_rule(choice),
-        pricing=pricing_named(choice.form),
-        level=choice.level,
+        args.cost,
+        args.num_experts,
+        args.k,
+        args.adaptive_depth,
+        rule=_rule(args),
+        pricing=pricing_named(args.form),
+        level=args.level,
     )
 
 
-def _rule(choice: Choice) -> LambdaRule | None:
+def _rule(args: SelectorArgs) -> LambdaRule | None:
     """None: the ratio."""
-    if choice.objective not in OBJECTIVES:
-        raise SpecfitError(f"objective is {choice.objective!r}; use one of {', '.join(OBJECTIVES)}")
-    return LambdaRule(choice.tokens_per_s) if choice.objective == "lambda" else None
+    if args.objective not in OBJECTIVES:
+        raise SpecfitError(f"objective is {args.objective!r}; use one of {', '.join(OBJECTIVES)}")
+    return LambdaRule(args.tokens_per_s) if args.objective == "lambda" else None
 
 
-def _closure(choice: Choice) -> Selector:
+def _closure(args: SelectorArgs) -> Selector:
     from specfit.selection.min_cut import Closure  # ortools is loaded by who cuts
 
-    assert choice.cost is not None, "the closure needs a calibrated cost"
-    _plain_only(choice)
-    return Closure(choice.cost, choice.num_experts, choice.k, choice.adaptive_depth)
+    assert args.cost is not None, "the closure needs a calibrated cost"
+    _plain_only(args)
+    return Closure(args.cost, args.num_experts, args.k, args.adaptive_depth)
 
 
-def _greedy(choice: Choice) -> Selector:
-    assert choice.cost is not None, "the ratio greedy needs a calibrated cost"
-    _plain_only(choice)
-    return RatioGreedy(choice.cost, choice.num_experts, choice.k, choice.adaptive_depth)
+def _greedy(args: SelectorArgs) -> Selector:
+    assert args.cost is not None, "the ratio greedy needs a calibrated cost"
+    _plain_only(args)
+    return RatioGreedy(args.cost, args.num_experts, args.k, args.adaptive_depth)
 
 
-def _evict(choice: Choice) -> Selector:
-    assert choice.sizes is not None, "a cost by node count comes from calibration"
-    _plain_only(choice)
-    return Evict(choice.sizes, choice.k, choice.adaptive_depth)
+def _evict(args: SelectorArgs) -> Selector:
+    assert args.sizes is not None, "a cost by node count comes from calibration"
+    _plain_only(args)
+    return Evict(args.sizes, args.k, args.adaptive_depth)
 
 
-def _moe_speq(choice: Choice) -> Selector:
-    assert choice.sizes is not None, "demand by node count comes from calibration"
-    _plain_only(choice)
-    if choice.link is None:
+def _moe_speq(args: SelectorArgs) -> Selector:
+    assert args.sizes is not None, "demand by node count comes from calibration"
+    _plain_only(args)
+    if args.link is None:
         raise SpecfitError(
             "selector=moe_speq predicts time from gpu.link_gbps and gpu.fixed_ms, and this profile "
             "lacks one; set both, or use a profile that has them"
         )
-    return MoeSpeq(choice.sizes, choice.link, choice.k)
+    return MoeSpeq(args.sizes, args.link, args.k)
 
 
-def _plain_only(choice: Choice) -> None:
-    if _rule(choice) is not None:
-        raise SpecfitError(f"selector={choice.name} maximises a ratio; use objective=ratio")
-    if choice.form != "union":
-        raise SpecfitError(f"selector={choice.name} counts the union; use cost=union")
-    if choice.level is not None:
-        raise SpecfitError(f"selector={choice.name} prices full-depth cycles; use level_cost_ms=0")
+def _plain_only(args: SelectorArgs) -> None:
+    if _rule(args) is not None:
+        raise SpecfitError(f"selector={args.name} maximises a ratio; use objective=ratio")
+    if args.form != "union":
+        raise SpecfitError(f"selector={args.name} counts the union; use cost=union")
+    if args.level is not None:
+        raise SpecfitError(f"selector={args.name} prices full-depth cycles; use level_cost_ms=0")
 
 
-SELECTORS: dict[str, Kind] = {
-    "ar": Kind(_no_draft, drafts=False),
-    "ar_cache": Kind(_no_draft, drafts=False),
-    "eagle3": Kind(_top_probability),
-    "eagle3_cache": Kind(_top_probability),
-    "specfit": Kind(_specfit, reads_routes=True, needs_cost=True),
-    "closure": Kind(_closure, reads_routes=True, needs_cost=True, unlimited=True),
-    "chain_k": Kind(lambda choice: ChainK(choice.k)),
-    "eagle3_full": Kind(lambda choice: WholePool(choice.k)),
-    "evict": Kind(_evict, needs_cost=True, needs_sizes=True),
-    "ecospec": Kind(lambda choice: EcoSpec(choice.num_experts, choice.k), reads_routes=True),
-    "cascade": Kind(lambda choice: Cascade(choice.k)),
-    "moe_speq": Kind(_moe_speq, needs_cost=True, needs_sizes=True),
-    "greedy": Kind(_greedy, reads_routes=True, needs_cost=True),
+SELECTORS: dict[str, SelectorSpec] = {
+    "ar": SelectorSpec(_no_draft, drafts=False),
+    "ar_cache": SelectorSpec(_no_draft, drafts=False),
+    "eagle3": SelectorSpec(_top_probability),
+    "eagle3_cache": SelectorSpec(_top_probability),
+    "specfit": SelectorSpec(_specfit, reads_routes=True, needs_cost=True),
+    "closure": SelectorSpec(_closure, reads_routes=True, needs_cost=True, unlimited=True),
+    "chain_k": SelectorSpec(lambda args: ChainK(args.k)),
+    "eagle3_full": SelectorSpec(lambda args: WholePool(args.k)),
+    "evict": SelectorSpec(_evict, needs_cost=True, needs_sizes=True),
+    "ecospec": SelectorSpec(lambda args: EcoSpec(args.num_experts, args.k), reads_routes=True),
+    "cascade": SelectorSpec(lambda args: Cascade(args.k)),
+    "moe_speq": SelectorSpec(_moe_speq, needs_cost=True, needs_sizes=True),
+    "greedy": SelectorSpec(_greedy, reads_routes=True, needs_cost=True),
 }
 
 
-def kind_of(name: str) -> Kind:
+def selector_spec(name: str) -> SelectorSpec:
     """Ours, or package.module:name of somebody else's."""
-    what = "a specfit.selection.registry.Kind"
-    return named("selector.name", name, SELECTORS, lambda found: isinstance(found, Kind), what)
+    what = "a specfit.selection.registry.SelectorSpec"
+    return named("selector.name", name, SELECTORS, lambda found: isinstance(found, SelectorSpec), what)

@@ -11,7 +11,7 @@ import numpy as np
 
 from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
-from specfit.decoding.resolve import Resolved
+from specfit.decoding.resolve import LiveRunSpec
 from specfit.decoding.spec import locate
 from specfit.models.routes.predictor import load_predictor
 from specfit.models.routes.token_table import load_table
@@ -20,7 +20,7 @@ from specfit.report.intervals import Interval, paired_ratio
 from specfit.report.metrics import PHASES
 from specfit.storage.recording.files import Recording
 from specfit.workflows.hydra_cli import compose
-from specfit.workflows.simulate import Rehearsal, rehearse
+from specfit.workflows.simulate import Simulation, simulate
 
 POLICIES = ("lru", "decayed_lfu")
 TRAINED = ("learned", "token_table")
@@ -58,7 +58,7 @@ class Setting:
 @dataclass(frozen=True)
 class Tried:
     setting: Setting
-    found: Rehearsal
+    found: Simulation
 
 
 def settings(slots: int, sources: Sources, overlap: bool = True) -> list[Setting]:
@@ -89,10 +89,10 @@ def settings(slots: int, sources: Sources, overlap: bool = True) -> list[Setting
     return [*found, Setting("SpecFit, exact routes off the clock", tuple(bound), can_run=False)]
 
 
-def sources_of(facts: Resolved, named: str = "") -> Sources:
+def sources_of(spec: LiveRunSpec, named: str = "") -> Sources:
     """By the files in the folder `named`, else in the package; `last_token`, which needs no file,
     where none of this pair is at hand."""
-    pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
+    pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
 
     def has(name: str, load: Callable[[], object]) -> bool:
         try:
@@ -103,9 +103,9 @@ def sources_of(facts: Resolved, named: str = "") -> Sources:
 
     predictor, table = (locate(named or _path(name)) / f"{name}.safetensors" for name in TRAINED)
     plain = "last_token"
-    if has("token_table", lambda: load_table(table, facts.target_digest)):
+    if has("token_table", lambda: load_table(table, spec.target_digest)):
         plain = "token_table"
-    learned = has("learned", lambda: load_predictor(predictor, pair, facts.device))
+    learned = has("learned", lambda: load_predictor(predictor, pair, spec.device))
     return Sources("learned" if learned else plain, plain, named)
 
 
@@ -126,7 +126,7 @@ def try_all(
     """`seen` is called after each."""
     found = []
     for setting in wanted:
-        found.append(Tried(setting, rehearse(applied(config, setting.overrides), recording)))
+        found.append(Tried(setting, simulate(applied(config, setting.overrides), recording)))
         seen()
     return found
 

@@ -16,7 +16,7 @@ from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
 
 if TYPE_CHECKING:
-    from specfit.decoding.resolve import Resolved
+    from specfit.decoding.resolve import LiveRunSpec
     from specfit.storage.recording.files import Recording
     from specfit.workflows.advice import Advice, Sources, Tried
 
@@ -44,19 +44,19 @@ def advise(composed: Any) -> int:
     config = with_profile(config, say)
     folder = config.routes.path  # of a predictor of one's own
     config = replace(config, routes=replace(config.routes, path=""))
-    facts = facts_of(config, [item.partition("=")[0] for item in said])
-    say(headline(facts))
-    for note in facts.notes:
+    spec = facts_of(config, [item.partition("=")[0] for item in said])
+    say(headline(spec))
+    for note in spec.notes:
         say(note)
-    sources = sources_of(facts, folder)
-    recording = recorded(facts, sources, say)
-    wanted = settings(facts.slots, sources, facts.profile.overlap)
+    sources = sources_of(spec, folder)
+    recording = recorded(spec, sources, say)
+    wanted = settings(spec.slots, sources, spec.profile.overlap)
     with Countdown() as countdown:
         countdown.starts(len(wanted), 0)
-        tried = try_all(facts.config, recording, wanted, countdown.advances)
+        tried = try_all(spec.config, recording, wanted, countdown.advances)
     advice = advise_on(tried)
     kept = [item for item in said if key_group(item) not in OURS]
-    for line in screen(advice, facts, len(recording.requests), kept):
+    for line in screen(advice, spec, len(recording.requests), kept):
         say(line)
     return 0
 
@@ -98,7 +98,7 @@ def with_clock(config: RunConfig) -> RunConfig:
     return config
 
 
-def facts_of(config: RunConfig, said: Sequence[str]) -> Resolved:
+def facts_of(config: RunConfig, said: Sequence[str]) -> LiveRunSpec:
     """A few requests, at the slots that were asked for, else at those that fit, where known."""
     from specfit.decoding.resolve import find_device, resolve
 
@@ -108,35 +108,35 @@ def facts_of(config: RunConfig, said: Sequence[str]) -> Resolved:
     if "cache_slots" not in said and knows:
         config = replace(config, cache_slots="fit")
     split = "development" if config.dataset.source == "embedded" else "evaluation"
-    facts = resolve(config, split)
-    return replace(facts, config=replace(config, cache_slots=facts.slots))
+    spec = resolve(config, split)
+    return replace(spec, config=replace(config, cache_slots=spec.slots))
 
 
-def recorded(facts: Resolved, sources: Sources, say: Any) -> Recording:
+def recorded(spec: LiveRunSpec, sources: Sources, say: Any) -> Recording:
     """The requests' pools, and what the predictor says of them; made when missing."""
     from specfit.storage.recording.files import read_once
     from specfit.workflows.advice import applied
     from specfit.workflows.recording.predicting import add_predictions
     from specfit.workflows.recording.recorder import find_or_record
 
-    recording = read_once(find_or_record(facts, say))
+    recording = read_once(find_or_record(spec, say))
     if sources.drafting == "learned":
-        asked = applied(facts.config, sources.words("learned"))
-        add_predictions(replace(facts, config=asked), recording, say)
+        asked = applied(spec.config, sources.words("learned"))
+        add_predictions(replace(spec, config=asked), recording, say)
     return recording
 
 
 # -- the screen ----------------------------------------------------------------------------------
 
 
-def screen(advice: Advice, facts: Resolved, requests: int, kept: Sequence[str]) -> list[str]:
+def screen(advice: Advice, spec: LiveRunSpec, requests: int, kept: Sequence[str]) -> list[str]:
     from specfit.report.explained import sentence
     from specfit.workflows.advice import explained
 
     best, plain = advice.best, advice.plain
-    place = f"{facts.config.dataset.name}, {facts.config.model.name}"
-    told = f"modelled by profile {facts.profile.name}, n = {requests} requests"
-    lines = ["", f"{place}, room for {facts.slots} experts of each layer ({told})", ""]
+    place = f"{spec.config.dataset.name}, {spec.config.model.name}"
+    told = f"modelled by profile {spec.profile.name}, n = {requests} requests"
+    lines = ["", f"{place}, room for {spec.slots} experts of each layer ({told})", ""]
     lines += table(advice)
     lines += ["", "best:", f"  python -m specfit.run {' '.join([*kept, *best.setting.overrides])}"]
     other = advice.drafting if best is plain else plain

@@ -10,11 +10,11 @@ from specfit.decoding.calibration.files import describe, find_or_make
 
 
 def calibrate(composed: Any) -> int:
-    from specfit.decoding.live import build_machine
+    from specfit.decoding.live import build_runtime
     from specfit.decoding.resolve import resolve
 
-    facts = resolve(from_hydra(composed))
-    found = find_or_make(facts, build_machine, Path(facts.config.results_dir))
+    spec = resolve(from_hydra(composed))
+    found = find_or_make(spec, build_runtime, Path(spec.config.results_dir))
     print(describe(found))
     print(f"{'made' if found.made_now else 'found'}: {found.path}")
     return 0

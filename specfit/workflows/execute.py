@@ -17,7 +17,7 @@ from specfit.decoding.decoder import Decoder
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, prefetch_blocks
 from specfit.decoding.factory import build_decoder, build_selector, routes_named, show_residency
 from specfit.decoding.replay.routes import KnownRoutes
-from specfit.decoding.spec import Assemble, Facts
+from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.hardware.reference_models import fits
 from specfit.storage import identity, provenance
 from specfit.storage.manifest import Manifest, RunInfo
@@ -49,8 +49,8 @@ class Outcome:
 
 
 def execute(
-    facts: Facts,
-    assemble: Assemble,
+    spec: RunSpec,
+    build: BuildRuntime,
     watcher: Watcher,
     on_wait: Callable[[], None] | None = None,
     below: str = "",
@@ -59,57 +59,57 @@ def execute(
 
     Rows go to results_dir/runs, or to results_dir/`below` where a replay keeps its own.
     """
-    check_named(facts)
-    results = Path(facts.config.results_dir)
+    check_named(spec)
+    results = Path(spec.config.results_dir)
     calibration = None
-    if facts.kind.needs_cost:
-        calibration = find_or_make(facts, assemble, results / below, watcher.calibrates)
-    who = facts.identity(calibration.calibration_id if calibration else None)
+    if spec.kind.needs_cost:
+        calibration = find_or_make(spec, build, results / below, watcher.calibrates)
+    who = spec.identity(calibration.calibration_id if calibration else None)
     run_id = identity.run_id(who)
     store = RunStore(results / (below or "runs"), run_id, REPLAY_PATIENCE_S if below else 0.0)
-    if store.is_finished() and not facts.config.force:
+    if store.is_finished() and not spec.config.force:
         return Outcome(store.folder, calibration, ran_now=False)
     job = Job(
-        facts, assemble, calibration
+        spec, build, calibration
     )  # everything that can be refused is, before anything is written
     lock: AbstractContextManager[RunStore] = store.locked(on_wait)
     with lock:
-        store.begin(_manifest(facts, who, run_id), _run_yaml(facts), facts.config.force)
+        store.begin(_manifest(spec, who, run_id), _run_yaml(spec), spec.config.force)
         if not store.is_finished():
             job.run(store, watcher)
             store.finish()
     return Outcome(store.folder, calibration, ran_now=True)
 
 
-def run_id_of(facts: Facts) -> str:
+def run_id_of(spec: RunSpec) -> str:
     """The id that `execute` will give, known before anything is loaded."""
-    calibration = calibration_id_of(facts) if facts.kind.needs_cost else None
-    return identity.run_id(facts.identity(calibration))
+    calibration = calibration_id_of(spec) if spec.kind.needs_cost else None
+    return identity.run_id(spec.identity(calibration))
 
 
-def check_named(facts: Facts) -> None:
+def check_named(spec: RunSpec) -> None:
     """What the config names by a word or a path is there: asked before anything is written."""
-    _ = facts.workload.ids
-    if facts.reads_routes:
-        routes_named(facts.config.routes.name)
-    if facts.kind.drafts:
-        _ = facts.drafter_digest
+    _ = spec.workload.ids
+    if spec.reads_routes:
+        routes_named(spec.config.routes.name)
+    if spec.kind.drafts:
+        _ = spec.drafter_digest
 
 
 class Job:
     """A decoder and the requests it serves, in order; each request is kept when it is done."""
 
-    def __init__(self, facts: Facts, assemble: Assemble, calibration: Calibration | None) -> None:
-        self._facts, self._workload = facts, facts.workload
-        machine = assemble(facts, facts.slots, facts.kind.drafts)
+    def __init__(self, spec: RunSpec, build: BuildRuntime, calibration: Calibration | None) -> None:
+        self._spec, self._workload = spec, spec.workload
+        runtime = build(spec, spec.slots, spec.kind.drafts)
         self._cost = calibration.cost if calibration else None
         self._sizes = None
-        if calibration is not None and facts.kind.needs_sizes:
-            self._sizes = calibration.sizes(facts.config.selector.k)
-        self._machine = machine
-        self._target, self._locked_share = machine.target, machine.locked_share
-        selector = build_selector(facts, self._cost, self._sizes)
-        self.decoder: Decoder = build_decoder(facts, machine, selector, machine.clock())
+        if calibration is not None and spec.kind.needs_sizes:
+            self._sizes = calibration.sizes(spec.config.selector.k)
+        self._runtime = runtime
+        self._target, self._locked_share = runtime.target, runtime.locked_share
+        selector = build_selector(spec, self._cost, self._sizes)
+        self.decoder: Decoder = build_decoder(spec, runtime, selector, runtime.clock())
 
     def run(self, store: RunStore, watcher: Watcher) -> None:
         done = store.finished_requests()
@@ -124,10 +124,10 @@ class Job:
     def _begin(self, before: Sequence[CycleRecord], residency: Residency | None) -> None:
         """As the next request finds a run that has these cycles and this residency behind it."""
         self._warm_up()
-        if self._facts.config.policy == CLAIRVOYANT:
+        if self._spec.config.policy == CLAIRVOYANT:
             self._look_ahead()
         # A new one: the old saw the warm-up, if there was one.
-        self.decoder.selector = build_selector(self._facts, self._cost, self._sizes)
+        self.decoder.selector = build_selector(self._spec, self._cost, self._sizes)
         show_residency(self.decoder.selector, self._target)
         for record in before:
             self.decoder.selector.observe(record)
@@ -136,7 +136,7 @@ class Job:
 
     def _warm_up(self) -> None:
         """The wall clock starts after one untimed request; the cache is emptied after it."""
-        if self._facts.clock != "wall":
+        if self._spec.clock != "wall":
             return
         empty = self._target.residency()
         for index in range(len(self._workload.ids)):
@@ -151,7 +151,7 @@ class Job:
 
     def _look_ahead(self) -> None:
         """Decode everything once, unrecorded: what is demanded depends on no eviction."""
-        cache: Any = self._machine.target.cache  # type: ignore[attr-defined]  # a replay's
+        cache: Any = self._runtime.target.cache  # type: ignore[attr-defined]  # a replay's
         cache.look_ahead()
         for index in range(len(self._workload.ids)):
             with suppress(RequestError):
@@ -165,11 +165,11 @@ class Job:
         except RequestError as error:
             return self._failed(self._workload.ids[index], error)
         cycles = []
-        self._machine.request_begins()
+        self._runtime.request_begins()
         for cycle in self.decoder.decode(request):
             cycles.append(cycle)
             watcher.sees_cycle(cycle)
-        return self._finished(request, cycles, self._machine.state())
+        return self._finished(request, cycles, self._runtime.state())
 
     def replay_one(self, request_id: str, store: RunStore, watcher: Watcher) -> Part:
         """Decode one request again as the run had it before; no row is touched."""
@@ -213,13 +213,13 @@ class Job:
         return Part(row, [], [], self._target.residency(), self._flags(0))
 
     def _flags(self, context: int, fallbacks: int | None = None) -> RequestFlags:
-        facts = self._facts
-        ahead = prefetch_blocks(facts) * facts.billing.layer_scale
+        spec = self._spec
+        ahead = prefetch_blocks(spec) * spec.billing.layer_scale
         return RequestFlags(
-            fits=fits(facts.profile, facts.config.gpu.billed, facts.slots, context, ahead),
-            routing=facts.config.model.routing,
-            drafter_forced=facts.config.drafter.force if facts.kind.drafts else None,
-            link_gbps_cap=facts.config.gpu.link_gbps_cap if facts.clock == "wall" else None,
+            fits=fits(spec.profile, spec.config.gpu.billed, spec.slots, context, ahead),
+            routing=spec.config.model.routing,
+            drafter_forced=spec.config.drafter.force if spec.kind.drafts else None,
+            link_gbps_cap=spec.config.gpu.link_gbps_cap if spec.clock == "wall" else None,
             locked_share=self._locked_share,
             route_fallbacks=fallbacks,
         )
@@ -233,9 +233,9 @@ class Job:
 # -- what the folder says ------------------------------------------------------------------------
 
 
-def _manifest(facts: Facts, who: identity.Identity, run_id: str) -> Manifest:
-    config, kind = facts.config, facts.kind
-    ids = list(facts.workload.ids)
+def _manifest(spec: RunSpec, who: identity.Identity, run_id: str) -> Manifest:
+    config, kind = spec.config, spec.kind
+    ids = list(spec.workload.ids)
     if len(set(ids)) != len(ids):
         raise SpecfitError(f"dataset {config.dataset.name} repeats a request id; ids are distinct")
     info = RunInfo(
@@ -243,36 +243,36 @@ def _manifest(facts: Facts, who: identity.Identity, run_id: str) -> Manifest:
         model=config.model.name,
         dataset=config.dataset.name,
         selector=config.selector.name,
-        cache_slots=facts.slots,
-        profile=facts.profile.name,
-        clock=facts.clock,
-        device=facts.device_name,
-        requests_digest=requests_digest(facts),
-        target_digest=facts.target_digest,
-        profile_digest=facts.profile.digest(),
+        cache_slots=spec.slots,
+        profile=spec.profile.name,
+        clock=spec.clock,
+        device=spec.device_name,
+        requests_digest=requests_digest(spec),
+        target_digest=spec.target_digest,
+        profile_digest=spec.profile.digest(),
         dtype=config.model.dtype,
         threads=config.threads,
         repeat=config.repeat,
         drafter=config.drafter.name if kind.drafts else None,
-        routes=config.routes.name if facts.reads_routes else None,
-        billed=facts.billing.name,
-        link_gbps=facts.profile.link_gbps,
+        routes=config.routes.name if spec.reads_routes else None,
+        billed=spec.billing.name,
+        link_gbps=spec.profile.link_gbps,
         calibration_at=config.calibration.at if kind.needs_cost else None,
-        recording=facts.recording_id,
+        recording=spec.recording_id,
     )
     return Manifest(info, who, ids, [provenance.collect().as_dict()])
 
 
-def requests_digest(facts: Facts) -> str:
+def requests_digest(spec: RunSpec) -> str:
     """Over the prompts that could be made; a failing example fails for every selector alike."""
     requests = []
-    for index in range(len(facts.workload.ids)):
+    for index in range(len(spec.workload.ids)):
         try:
-            requests.append(facts.workload.request(index))
+            requests.append(spec.workload.request(index))
         except RequestError:
             continue
     return identity.requests_digest(requests)
 
 
-def _run_yaml(facts: Facts) -> str:
-    return str(OmegaConf.to_yaml(facts.settled()))
+def _run_yaml(spec: RunSpec) -> str:
+    return str(OmegaConf.to_yaml(spec.settled()))

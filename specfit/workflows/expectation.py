@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from specfit.base.types import RequestError, SpecfitError
-from specfit.decoding.spec import Facts
+from specfit.decoding.spec import RunSpec
 from specfit.hardware.hours import Experts, Work, hours_of, system_like
 from specfit.hardware.profile import Profile
 from specfit.report.clock_check import FOLDER
@@ -19,64 +19,64 @@ LOOKED_AT = 50
 BASIS = "an estimate: answers at their longest, round figures of routing and acceptance"
 
 
-def expected(facts: Facts, done: int = 0) -> str:
+def expected(spec: RunSpec, done: int = 0) -> str:
     """One sentence about the requests from `done` on; calibration and loading are not in it."""
-    work, own, kind = work_of(facts, done), experts_of(facts), facts.kind
-    system = system_like(facts.config.selector.name, kind.drafts, kind.reads_routes)
-    here = probed_profile(Path(facts.config.results_dir), facts.device_name)
-    if facts.clock == "modelled":
-        billed = hours_of(system, experts_of(facts, billed=True), facts.profile, facts.slots, work)
-        said = f"{span(billed.timed * 3600)} timed (modelled by profile {facts.profile.name})"
+    work, own, kind = work_of(spec, done), experts_of(spec), spec.kind
+    system = system_like(spec.config.selector.name, kind.drafts, kind.reads_routes)
+    here = probed_profile(Path(spec.config.results_dir), spec.device_name)
+    if spec.clock == "modelled":
+        billed = hours_of(system, experts_of(spec, billed=True), spec.profile, spec.slots, work)
+        said = f"{span(billed.timed * 3600)} timed (modelled by profile {spec.profile.name})"
     else:
-        here = facts.profile if is_complete(facts.profile) else here
+        here = spec.profile if is_complete(spec.profile) else here
         if here is None:
             return (
-                f"expected: unknown, profile {facts.profile.name} has no numbers for this machine "
+                f"expected: unknown, profile {spec.profile.name} has no numbers for this machine "
                 "(python -m specfit.probe measures them); time left is shown after a request"
             )
-        measured = hours_of(system, own, here, facts.slots, work)
+        measured = hours_of(system, own, here, spec.slots, work)
         said = f"{span(measured.timed * 3600)} timed"
     if here is None:
         waited = "elapsed unknown before a request is done"
     else:
-        waiting = hours_of(system, own, here, facts.slots, work).elapsed * 3600
+        waiting = hours_of(system, own, here, spec.slots, work).elapsed * 3600
         waited = f"{span(waiting)} elapsed (by profile {here.name})"
     return f"expected for {work.requests} requests: {said}, {waited}; {BASIS}"
 
 
-def expected_recording(facts: Facts, requests: int) -> str:
+def expected_recording(spec: RunSpec, requests: int) -> str:
     """Of `record`: the decoding is plain, with a cache; the passes after it are not estimated."""
-    here = probed_profile(Path(facts.config.results_dir), facts.device_name)
+    here = probed_profile(Path(spec.config.results_dir), spec.device_name)
     after = "time left is shown after a batch"
     if here is None:
         return f"expected: unknown (python -m specfit.probe measures this machine); {after}"
     plain = system_like("ar_cache", drafts=False, reads_routes=False)
-    work = replace(work_of(facts, 0), requests=requests)
-    decoding = hours_of(plain, experts_of(facts), here, facts.slots, work).elapsed * 3600
+    work = replace(work_of(spec, 0), requests=requests)
+    decoding = hours_of(plain, experts_of(spec), here, spec.slots, work).elapsed * 3600
     return (
         f"expected for {requests} requests: {span(decoding)} elapsed to decode them (by profile "
         f"{here.name}; {BASIS}), and the passes over their pools; {after}"
     )
 
 
-def experts_of(facts: Facts, billed: bool = False) -> Experts:
+def experts_of(spec: RunSpec, billed: bool = False) -> Experts:
     """The target as it is, or as the model that the clock bills."""
-    bill, shape = facts.billing, facts.geometry
+    bill, shape = spec.billing, spec.geometry
     layers, size = bill.own_layers, bill.own_expert_bytes
     if billed:
         layers, size = bill.layers, bill.expert_bytes
     return Experts(layers, shape.experts, shape.top_k, size)
 
 
-def work_of(facts: Facts, done: int) -> Work:
-    total, lengths = len(facts.workload.ids), []
+def work_of(spec: RunSpec, done: int) -> Work:
+    total, lengths = len(spec.workload.ids), []
     for index in range(done, min(total, done + LOOKED_AT)):
         try:
-            lengths.append(len(facts.workload.request(index).prompt_ids))
+            lengths.append(len(spec.workload.request(index).prompt_ids))
         except RequestError:
             continue
     mean = sum(lengths) / len(lengths) if lengths else 0.0
-    return Work(total - done, mean, facts.config.new_tokens)
+    return Work(total - done, mean, spec.config.new_tokens)
 
 
 def is_complete(profile: Profile) -> bool:

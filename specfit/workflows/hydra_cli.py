@@ -16,7 +16,7 @@ from typing import Any
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
-from specfit.workflows.hydra_workers import Ended, complain
+from specfit.workflows.hydra_workers import JobResult, print_error
 
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "do_sample", "num_beams")
 HYDRA_FLAGS = (
@@ -37,7 +37,7 @@ def hydra_command(job: Callable[[Any], int]) -> int:
 
     store_schema()
     codes: list[int] = []
-    hydra_workers.heard.clear()
+    hydra_workers.exit_codes.clear()
     try:
         refuse_sampling(sys.argv[1:])
         refuse_flags(sys.argv[1:])
@@ -47,34 +47,34 @@ def hydra_command(job: Callable[[Any], int]) -> int:
             task_of(job, codes)
         )()
     except SpecfitError as error:
-        complain(error)
+        print_error(error)
         codes.append(2)
     except (HydraException, OmegaConfBaseException) as error:
-        complain(SpecfitError(explain(error)))
+        print_error(SpecfitError(explain(error)))
         codes.append(2)
     except KeyboardInterrupt:
-        complain(SpecfitError("interrupted; the same command goes on after the last request"))
+        print_error(SpecfitError("interrupted; the same command goes on after the last request"))
         return INTERRUPTED
     except Exception as error:
         lost = hydra_workers.lost_worker(error)
         if lost is None:
             raise
-        complain(SpecfitError(lost))
+        print_error(SpecfitError(lost))
         codes.append(2)
-    codes += hydra_workers.heard.values()
+    codes += hydra_workers.exit_codes.values()
     return 2 if 2 in codes else max(codes, default=0)
 
 
-def task_of(job: Callable[[Any], int], codes: list[int]) -> Callable[[Any], Ended | None]:
+def task_of(job: Callable[[Any], int], codes: list[int]) -> Callable[[Any], JobResult | None]:
     """What Hydra calls with each config of a sweep, in this process or in a launcher's worker."""
     home = hydra_workers.here()
 
-    def task(composed: Any) -> Ended | None:
+    def task(composed: Any) -> JobResult | None:
         """`codes` of another process is a copy: from there the end of a job is sent home."""
         if hydra_workers.here() != home:
             hydra_workers.prepare_worker()
             code, sentence = attempt(job, composed)
-            return Ended(code, sentence) if code else None
+            return JobResult(code, sentence) if code else None
         codes.append(guarded(job, composed))
         return None
 
@@ -85,7 +85,7 @@ def guarded(job: Callable[[Any], int], composed: Any) -> int:
     """The job's exit code; 2, after a sentence, where the run could not be done."""
     code, sentence = attempt(job, composed)
     if sentence:
-        complain(SpecfitError(sentence))
+        print_error(SpecfitError(sentence))
     return code
 
 

@@ -1,7 +1,7 @@
 """Jobs of a sweep in other processes: how they end is heard at home, and what can be wrong there.
 
 A launcher (joblib, submitit, Ray) pickles what a job returns, brings it home and shows it to
-nobody; an exception would end the batch. So a bad job returns an `Ended`, and unpickling one is
+nobody; an exception would end the batch. So a bad job returns an `JobResult`, and unpickling one is
 hearing of it.
 """
 
@@ -36,7 +36,7 @@ heard: dict[str, int] = {}
 """Exit codes of bad jobs that came home, by token: some launchers read a result twice."""
 
 
-class Ended(Exception):  # noqa: N818 - it says how a job ended, and is no error of ours
+class JobResult(Exception):  # noqa: N818 - it says how a job ended, and is no error of ours
     """How a bad job of another process ended: its exit code, and why unless that was said there."""
 
     def __init__(self, code: int, sentence: str = "", token: str | None = None) -> None:
@@ -47,14 +47,14 @@ class Ended(Exception):  # noqa: N818 - it says how a job ended, and is no error
         return hear, (self.code, self.sentence, self.token)
 
 
-def hear(code: int, sentence: str, token: str) -> Ended:
+def hear(code: int, sentence: str, token: str) -> JobResult:
     if token not in heard and sentence:
-        complain(SpecfitError(sentence))
+        print_error(SpecfitError(sentence))
     heard[token] = code
-    return Ended(code, sentence, token)
+    return JobResult(code, sentence, token)
 
 
-def complain(error: Exception) -> None:
+def print_error(error: Exception) -> None:
     """The error as one line on stderr."""
     print(f"specfit: {one_line(error)}", file=sys.stderr)
 

@@ -23,39 +23,39 @@ def run(composed: Any) -> int:
     from specfit.workflows.progress import opening, say
     from specfit.workflows.trace import check_request, write_trace
 
-    facts = resolve(config)
-    check_request(facts)
-    for line in opening(facts):
+    spec = resolve(config)
+    check_request(spec)
+    for line in opening(spec):
         say(line)
-    outcome = perform(facts)
-    show(facts, outcome)
+    outcome = perform(spec)
+    show(spec, outcome)
     if config.trace is not None:
-        say(f"trace: {write_trace(facts, outcome)}")
+        say(f"trace: {write_trace(spec, outcome)}")
     return 0 if load_run(outcome.folder).ok_ids else 3
 
 
-def perform(facts: Any) -> Any:
+def perform(spec: Any) -> Any:
     """The run's Outcome, under a progress bar and the logger; an oracle's script, another run, is
     made before."""
-    from specfit.decoding.live import build_machine
+    from specfit.decoding.live import build_runtime
     from specfit.decoding.oracle_texts import is_scripted, make_script
     from specfit.workflows.execute import execute
     from specfit.workflows.expectation import expected
     from specfit.workflows.loggers.watching import Together, logger_of
     from specfit.workflows.progress import Progress, say
 
-    if is_scripted(facts):
-        make_script(facts, perform, say)
-    with logger_of(facts) as logger, Progress(facts, expected) as progress:
+    if is_scripted(spec):
+        make_script(spec, perform, say)
+    with logger_of(spec) as logger, Progress(spec, expected) as progress:
         watchers = Together(progress, logger)
         outcome = execute(
-            facts, build_machine, watchers, on_wait=lambda: say("waiting for the same run")
+            spec, build_runtime, watchers, on_wait=lambda: say("waiting for the same run")
         )
         logger.finished(outcome.folder)
     return outcome
 
 
-def show(facts: Any, outcome: Any) -> None:
+def show(spec: Any, outcome: Any) -> None:
     from specfit.decoding.calibration.files import describe
     from specfit.report.explained import against_cache
     from specfit.report.run_summary import closing_table, render
@@ -63,7 +63,7 @@ def show(facts: Any, outcome: Any) -> None:
     from specfit.workflows.progress import say
 
     finished = load_run(outcome.folder)
-    runs = Path(facts.config.results_dir) / "runs"
+    runs = Path(spec.config.results_dir) / "runs"
     baseline = baseline_of(finished, runs)
     if outcome.calibration is not None:
         say(describe(outcome.calibration))

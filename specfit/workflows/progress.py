@@ -12,7 +12,7 @@ from rich.console import Console
 
 from specfit.base.paths import CONF
 from specfit.decoding.cycle import Cycle
-from specfit.decoding.spec import Facts
+from specfit.decoding.spec import RunSpec
 from specfit.hardware.profile import Profile
 from specfit.report.clock_check import clock_sentence
 from specfit.storage.request_files import Part
@@ -28,23 +28,23 @@ def say(text: str) -> None:
     _CONSOLE.print(text)
 
 
-def headline(facts: Facts) -> str:
+def headline(spec: RunSpec) -> str:
     """Device, clock and profile: the first line of every run."""
-    head = f"{facts.place}; clock {facts.clock}"
-    if facts.clock == "wall":
-        return f"{head} (times are measured); profile {facts.profile.name}"
-    bill = "" if facts.billing.name == "self" else f", billed as {facts.billing.name}"
-    known = "; ".join(f"{how}: {', '.join(what)}" for how, what in sources(facts.profile).items())
+    head = f"{spec.place}; clock {spec.clock}"
+    if spec.clock == "wall":
+        return f"{head} (times are measured); profile {spec.profile.name}"
+    bill = "" if spec.billing.name == "self" else f", billed as {spec.billing.name}"
+    known = "; ".join(f"{how}: {', '.join(what)}" for how, what in sources(spec.profile).items())
     told = f" ({known})" if known else ""
-    return f"{head} (times are modelled); profile {facts.profile.name}{bill}{told}"
+    return f"{head} (times are modelled); profile {spec.profile.name}{bill}{told}"
 
 
-def opening(facts: Facts) -> list[str]:
+def opening(spec: RunSpec) -> list[str]:
     """What a run says before anything is loaded."""
-    lines = [headline(facts)]
-    if facts.clock == "modelled":
-        lines.append(clock_sentence(Path(facts.config.results_dir), facts.profile.digest()))
-    return [*lines, *facts.notes, *facts.workload.notes]
+    lines = [headline(spec)]
+    if spec.clock == "modelled":
+        lines.append(clock_sentence(Path(spec.config.results_dir), spec.profile.digest()))
+    return [*lines, *spec.notes, *spec.workload.notes]
 
 
 def sources(profile: Profile) -> dict[str, list[str]]:
@@ -71,9 +71,9 @@ class Progress:
     """Watches a run: decode speed and time on the run's clock, beside the countdown's elapsed time
     and time left. `expect` says, before the first request, what is to be expected."""
 
-    def __init__(self, facts: Facts, expect: Callable[[Facts, int], str] | None = None) -> None:
-        self._facts, self._expect = facts, expect
-        self._timed = "modelled" if facts.clock == "modelled" else "measured"
+    def __init__(self, spec: RunSpec, expect: Callable[[RunSpec, int], str] | None = None) -> None:
+        self._spec, self._expect = spec, expect
+        self._timed = "modelled" if spec.clock == "modelled" else "measured"
         self._committed = self._cycles = self._decode_ns = self._timed_ns = 0
         self._countdown = Countdown()
 
@@ -95,7 +95,7 @@ class Progress:
         if done:
             say(f"{done} of {total} requests were finished before; going on after them")
         if self._expect is not None and done < total:
-            say(self._expect(self._facts, done))
+            say(self._expect(self._spec, done))
         self._countdown.starts(total, done)
 
     def sees_cycle(self, cycle: Cycle) -> None:

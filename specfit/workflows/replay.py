@@ -18,7 +18,7 @@ def replay(composed: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     from specfit.decoding.calibration.files import describe
-    from specfit.decoding.replay.spec import recorded_machine, resolve_replay
+    from specfit.decoding.replay.spec import replay_runtime, resolve_replay
     from specfit.report.run_summary import closing_table, render
     from specfit.storage.recording.files import find_recording, read_once
     from specfit.storage.rows import load_run
@@ -30,11 +30,11 @@ def replay(composed: Any) -> int:
         raise SpecfitError("name a recording: recording=<id or folder>; see specfit.record")
     recording = read_once(find_recording(config.recording, Path(config.results_dir)))
     said = [item.lstrip("+~").split("=")[0] for item in HydraConfig.get().overrides.task]
-    facts = resolve_replay(config, recording, said)
-    for line in opening(facts):
+    spec = resolve_replay(config, recording, said)
+    for line in opening(spec):
         say(line)
-    with Progress(facts) as progress:
-        outcome = execute(facts, recorded_machine, progress, below=BELOW)
+    with Progress(spec) as progress:
+        outcome = execute(spec, replay_runtime, progress, below=BELOW)
     finished = load_run(outcome.folder)
     if outcome.calibration is not None:
         say(describe(outcome.calibration))

@@ -13,13 +13,13 @@ from specfit.base.config import RunConfig
 from specfit.base.types import CycleRecord, IntArray
 from specfit.decoding.calibration.fit import fitted
 from specfit.decoding.factory import build_decoder, build_selector
-from specfit.decoding.replay.spec import RecordedFacts, recorded_machine, resolve_replay
+from specfit.decoding.replay.spec import ReplayRunSpec, replay_runtime, resolve_replay
 from specfit.report.metrics import COUNTERS
 from specfit.storage.recording.files import Recording
 
 
 @dataclass(frozen=True, eq=False)
-class Rehearsal:
+class Simulation:
     """What the decode cycles of each request add up to: COUNTERS and `cycles`, [n] each, in the
     recording's order and without requests that failed in it."""
 
@@ -34,24 +34,24 @@ class Rehearsal:
         return 1e9 * self.total("committed_tokens") / self.total("cycle_ns")
 
 
-def rehearse(config: RunConfig, recording: Recording) -> Rehearsal:
+def simulate(config: RunConfig, recording: Recording) -> Simulation:
     """The run that `replay` would make of this config: same decoder, same cycles.
 
     Raises SpecfitError where the config asks for what was not recorded.
     """
-    facts = resolve_replay(config, recording)
-    assert isinstance(facts, RecordedFacts)
+    spec = resolve_replay(config, recording)
+    assert isinstance(spec, ReplayRunSpec)
     cost = sizes = None
-    if facts.kind.needs_cost:
-        found = fitted(facts, recorded_machine)
-        cost, sizes = found.cost, found.sizes if facts.kind.needs_sizes else None
-    machine = recorded_machine(facts, facts.slots, facts.kind.drafts)
-    decoder = build_decoder(facts, machine, build_selector(facts, cost, sizes), machine.clock())
-    answered = [i for i, one in enumerate(facts.workload.recorded) if one.request is not None]
-    rows = [_sums(list(decoder.decode(facts.workload.request(i)))) for i in answered]
-    ids = tuple(facts.workload.ids[i] for i in answered)
+    if spec.kind.needs_cost:
+        found = fitted(spec, replay_runtime)
+        cost, sizes = found.cost, found.sizes if spec.kind.needs_sizes else None
+    machine = replay_runtime(spec, spec.slots, spec.kind.drafts)
+    decoder = build_decoder(spec, machine, build_selector(spec, cost, sizes), machine.clock())
+    answered = [i for i, one in enumerate(spec.workload.recorded) if one.request is not None]
+    rows = [_sums(list(decoder.decode(spec.workload.request(i)))) for i in answered]
+    ids = tuple(spec.workload.ids[i] for i in answered)
     columns = ("cycles", *COUNTERS)
-    return Rehearsal(ids, {c: np.array([row[c] for row in rows], np.int64) for c in columns})
+    return Simulation(ids, {c: np.array([row[c] for row in rows], np.int64) for c in columns})
 
 
 def _sums(cycles: list) -> dict[str, int]:

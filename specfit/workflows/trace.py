@@ -14,8 +14,8 @@ from typing import Any
 
 from specfit.base.types import CycleRecord, SpecfitError
 from specfit.decoding.cycle import Cycle
-from specfit.decoding.live import build_machine
-from specfit.decoding.resolve import Resolved
+from specfit.decoding.live import build_runtime
+from specfit.decoding.resolve import LiveRunSpec
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.timeline import LayerSpans
 from specfit.storage import atomic
@@ -35,22 +35,22 @@ COUNTS = (
 )
 
 
-def check_request(facts: Resolved) -> None:
+def check_request(spec: LiveRunSpec) -> None:
     """Raises SpecfitError where `trace` names no request of the run, before anything has run."""
-    ids = list(facts.workload.ids) if facts.config.trace is not None else []
-    if facts.config.trace is not None and facts.config.trace not in ids:
+    ids = list(spec.workload.ids) if spec.config.trace is not None else []
+    if spec.config.trace is not None and spec.config.trace not in ids:
         some = ", ".join(ids[:3]) + (f" .. {ids[-1]}" if len(ids) > 3 else "")
         raise SpecfitError(
-            f"trace={facts.config.trace} names no request of this run; its {len(ids)} are {some}"
+            f"trace={spec.config.trace} names no request of this run; its {len(ids)} are {some}"
         )
 
 
-def write_trace(facts: Resolved, outcome: Outcome) -> Path:
-    """Decode `facts.config.trace` again from the residency it started with; no row is touched."""
-    request_id = facts.config.trace
+def write_trace(spec: LiveRunSpec, outcome: Outcome) -> Path:
+    """Decode `spec.config.trace` again from the residency it started with; no row is touched."""
+    request_id = spec.config.trace
     assert request_id is not None, "a trace is of one request"
     store = RunStore(outcome.folder.parent, outcome.folder.name)
-    job, seen = Job(facts, build_machine, outcome.calibration), Collector()
+    job, seen = Job(spec, build_runtime, outcome.calibration), Collector()
     part = job.replay_one(request_id, store, seen)
     if part.request.status != "ok":
         raise SpecfitError(f"request {request_id} failed ({part.request.status}): no timeline")

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from specfit.base.config import HASH_DEFAULTS, RunConfig, declared, from_hydra
 from specfit.base.types import SpecfitError
-from specfit.decoding.resolve import Resolved, resolve
+from specfit.decoding.resolve import LiveRunSpec, resolve
 from specfit.storage import identity
 from specfit.workflows.hydra_cli import compose, help_template, store_schema
 from specfit.workflows.hydra_workers import LAUNCHERS, is_installed
@@ -121,7 +121,7 @@ def test_a_dataset_gives_the_defaults_that_are_not_set() -> None:
 
 @pytest.fixture
 def settled(runnable: Runnable):  # type: ignore[no-untyped-def]
-    def settle(*overrides: str) -> Resolved:
+    def settle(*overrides: str) -> LiveRunSpec:
         return resolve(config(*runnable.overrides, "limit=1", "cache_slots=4", *overrides))
 
     return settle
@@ -129,9 +129,9 @@ def settled(runnable: Runnable):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("selector", ["ar", "eagle3"])
 def test_uncached_systems_have_no_slots_and_say_so(settled, selector: str) -> None:  # type: ignore[no-untyped-def]
-    facts = settled(f"selector={selector}", "cache_slots=12")
-    assert facts.slots == 0
-    assert facts.notes == (
+    spec = settled(f"selector={selector}", "cache_slots=12")
+    assert spec.slots == 0
+    assert spec.notes == (
         f"{selector} is the paper's uncached system: cache_slots is 0; see {selector}_cache",
     )
 
@@ -140,8 +140,8 @@ def test_all_is_the_expert_count(settled) -> None:  # type: ignore[no-untyped-de
     assert settled("cache_slots=all").slots == EXPERTS
 
 
-def run_id(facts: Resolved, calibration: str | None = None) -> str:
-    return identity.run_id(facts.identity(calibration))
+def run_id(spec: LiveRunSpec, calibration: str | None = None) -> str:
+    return identity.run_id(spec.identity(calibration))
 
 
 IRRELEVANT_TO_AR = {
@@ -159,7 +159,7 @@ def test_sections_that_ar_never_reads_do_not_change_its_id(settled, section: str
         assert run_id(settled("selector=ar", override)) == plain, override
 
 
-INERT = (
+UNHASHED = (
     "results_dir=/elsewhere",
     "force=true",
     "trace=evaluation-0",
@@ -191,7 +191,7 @@ TELLING = (
 
 def test_keys_that_make_another_run_and_keys_that_do_not(settled) -> None:  # type: ignore[no-untyped-def]
     plain = run_id(settled(), "c")
-    for override in INERT:
+    for override in UNHASHED:
         assert run_id(settled(override), "c") == plain, override
     ids = {override: run_id(settled(override), "c") for override in TELLING}
     assert plain not in ids.values(), [key for key, value in ids.items() if value == plain]

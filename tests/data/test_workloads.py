@@ -12,12 +12,12 @@ import pytest
 
 from specfit.base.types import SpecfitError
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Command, Ended, Runnable
+from tests.fakes.runnable import Command, JobResult, Runnable
 
 PROBLEM = {"question": "Tom has 3 apples and buys 4. How many?", "answer": "3 + 4 = 7\n#### 7"}
 ARTICLE = {"article": "Rain fell all day.", "highlights": "Rain fell."}
 
-Serve = Callable[..., tuple[Ended, pd.DataFrame]]
+Serve = Callable[..., tuple[JobResult, pd.DataFrame]]
 
 
 def lines(path: Path, rows: list[Any], end: str = "\n") -> str:
@@ -25,7 +25,7 @@ def lines(path: Path, rows: list[Any], end: str = "\n") -> str:
     return f"dataset.path={path}"
 
 
-def folder_of(ended: Ended) -> Path:
+def folder_of(ended: JobResult) -> Path:
     return Path(ended.out.splitlines()[-1].removeprefix("rows: "))
 
 

@@ -9,7 +9,7 @@ import pytest
 from specfit.base.types import SpecfitError
 from specfit.report.metrics import same_ids, totals
 from specfit.storage.recording.files import Recording, read_recording
-from tests.doors.test_record import Desk, assert_same_rows
+from tests.doors.test_record import Workplace, assert_same_rows
 from tests.fakes.runnable import Runnable
 
 pytestmark = pytest.mark.slow
@@ -34,22 +34,22 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def desk(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    return Desk(runnable, tmp_path_factory.mktemp("movement"))
+def workplace(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    return Workplace(runnable, tmp_path_factory.mktemp("movement"))
 
 
 @pytest.fixture(scope="module")
-def recording(desk: Desk) -> Recording:
-    return read_recording(desk.record())
+def recording(workplace: Workplace) -> Recording:
+    return read_recording(workplace.record())
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_ids_are_the_targets_and_the_replay_is_the_run(
-    desk: Desk, recording: Recording, name: str
+    workplace: Workplace, recording: Recording, name: str
 ) -> None:
-    live = desk.live(*SETTINGS[name])
-    assert same_ids(live, desk.live("selector=ar")).equal
-    assert_same_rows(live, desk.replay(recording, *SETTINGS[name]))
+    live = workplace.live(*SETTINGS[name])
+    assert same_ids(live, workplace.live("selector=ar")).equal
+    assert_same_rows(live, workplace.replay(recording, *SETTINGS[name]))
     columns = {"prefetched_experts": "prefetch", "host_experts": "host_expert_us"}
     for column, word in columns.items():
         asked = any(word in setting for setting in SETTINGS[name])
@@ -59,14 +59,14 @@ def test_the_ids_are_the_targets_and_the_replay_is_the_run(
     )
 
 
-def test_who_knows_the_future_is_a_replay(desk: Desk, recording: Recording) -> None:
+def test_who_knows_the_future_is_a_replay(workplace: Workplace, recording: Recording) -> None:
     copies = {
-        policy: totals(desk.replay(recording, f"policy={policy}")).sum("transferred_experts")
+        policy: totals(workplace.replay(recording, f"policy={policy}")).sum("transferred_experts")
         for policy in ("lru", "belady")
     }
     assert copies["belady"] < copies["lru"]
     with pytest.raises(SpecfitError, match="policy=belady knows the future"):
-        desk.live("policy=belady")
+        workplace.live("policy=belady")
 
 
 @pytest.mark.parametrize(
@@ -80,19 +80,19 @@ def test_who_knows_the_future_is_a_replay(desk: Desk, recording: Recording) -> N
         (["cost=miss", "selector=greedy"], "use cost=union"),
     ],
 )
-def test_what_cannot_be_is_said(desk: Desk, said: list[str], sentence: str) -> None:
+def test_what_cannot_be_is_said(workplace: Workplace, said: list[str], sentence: str) -> None:
     with pytest.raises(SpecfitError, match=sentence):
-        desk.live(*said)
+        workplace.live(*said)
 
 
-def test_a_fit_knows_what_moves(desk: Desk, recording: Recording, tmp_path: Path) -> None:
+def test_a_fit_knows_what_moves(workplace: Workplace, recording: Recording, tmp_path: Path) -> None:
     """Everything the coefficients depend on has a calibration of its own; the default keeps its."""
     from specfit.decoding.calibration.files import calibration_id_of
     from specfit.decoding.replay.spec import resolve_replay
 
     def fit_of(*said: str) -> str:
         keys = [s.split("=")[0] for s in said]
-        return calibration_id_of(resolve_replay(desk.config(*said), recording, keys))
+        return calibration_id_of(resolve_replay(workplace.config(*said), recording, keys))
 
     priced = [s for s in SETTINGS.values() if "selector" not in str(s)]
     said = [[], *priced, ["prefetch=layer", "routes=noisy"], ["cost=hit_miss"]]

@@ -24,8 +24,8 @@ def facts_of(pair: Pair, *overrides: str) -> Any:
 
 
 def test_jobs_of_a_sweep_share_one_store_and_another_model_replaces_it(pair: Pair) -> None:
-    first = live.build_machine(facts_of(pair), 4, drafts=True)
-    second = live.build_machine(facts_of(pair, "selector=ar_cache"), 12, drafts=False)
+    first = live.build_runtime(facts_of(pair), 4, drafts=True)
+    second = live.build_runtime(facts_of(pair, "selector=ar_cache"), 12, drafts=False)
     assert second.loaded is first.loaded
     slots = weakref.ref(first.engine)
     store = weakref.ref(first.loaded.store)
@@ -37,6 +37,6 @@ def test_jobs_of_a_sweep_share_one_store_and_another_model_replaces_it(pair: Pai
     gc.collect()
     assert slots() is None, "the slots of the machine before are gone"
     del second
-    other = live.build_machine(facts_of(pair, "model.dtype=bfloat16"), 4, drafts=False)
+    other = live.build_runtime(facts_of(pair, "model.dtype=bfloat16"), 4, drafts=False)
     assert other.loaded.store.dtype == torch.bfloat16
     assert store() is None, "two stores may not fit"

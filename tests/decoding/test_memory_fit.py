@@ -152,10 +152,10 @@ def tiny(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_fit_is_settled_before_the_run_id(tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = resolve.resolve(from_hydra(compose(tiny)))
-    assert facts.slots == 32 and facts.notes[0].startswith("cache_slots=fit is 32: 32 needs")
+    spec = resolve.resolve(from_hydra(compose(tiny)))
+    assert spec.slots == 32 and spec.notes[0].startswith("cache_slots=fit is 32: 32 needs")
     number = from_hydra(compose([*tiny, "cache_slots=32"]))
-    assert resolve.resolve(number).slots == facts.slots
+    assert resolve.resolve(number).slots == spec.slots
 
 
 def test_fit_without_any_bytes_is_one_sentence(tiny: list[str]) -> None:
@@ -184,8 +184,8 @@ def test_a_run_on_a_gpu_prints_the_doctors_table(
 
 
 def test_uncached_systems_ignore_fit(tiny: list[str]) -> None:
-    facts = resolve.resolve(from_hydra(compose([*tiny, "selector=ar"])))
-    assert facts.slots == 0
+    spec = resolve.resolve(from_hydra(compose([*tiny, "selector=ar"])))
+    assert spec.slots == 0
 
 
 # -- the 30B configs -----------------------------------------------------------------------------
@@ -204,9 +204,9 @@ def test_the_30b_without_a_network_is_one_sentence() -> None:
 
 
 def test_a_head_without_a_network_is_one_sentence(pair: Pair) -> None:
-    facts = resolve.resolve(config(f"model.path={pair.target_folder}", "cache_slots=4"))
+    spec = resolve.resolve(config(f"model.path={pair.target_folder}", "cache_slots=4"))
     with pytest.raises(SpecfitError, match=r"RedHatAI/.* or set drafter\.path=<its folder>"):
-        _ = facts.drafter_digest
+        _ = spec.drafter_digest
 
 
 def test_a_model_without_files_is_one_sentence() -> None:

@@ -10,7 +10,7 @@ import pytest
 from specfit.base.plugins import named
 from specfit.base.types import SpecfitError
 from specfit.storage.rows import RunRows, load_run
-from tests.fakes.runnable import Command, Ended, Runnable
+from tests.fakes.runnable import Command, JobResult, Runnable
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "extend.md"
 BLOCK = re.compile(r"```(?:python|yaml)\n# (thrifty/\S+)\n(.*?)```", re.DOTALL)
@@ -38,7 +38,7 @@ class Runs:
         self._small = [*runnable.overrides, f"results_dir={results}", "limit=2", "cache_slots=4"]
         self._small.append("max_new_tokens=6")
 
-    def end(self, *overrides: str) -> Ended:
+    def end(self, *overrides: str) -> JobResult:
         return self._command(*self._small, *overrides)
 
     def rows(self, *overrides: str) -> RunRows:
@@ -99,9 +99,9 @@ WRONG = {
     "policy=thrifty.policy:nothing": "thrifty.policy has no nothing",
     "selector.name=nowhere.at:ALL": "nowhere.at cannot be imported",
     "selector.name=thrifty.rule:MISSING": "thrifty.rule has no MISSING",
-    "selector.name=thrifty.rule:Thrifty": "must be a specfit.selection.registry.Kind",
+    "selector.name=thrifty.rule:Thrifty": "must be a specfit.selection.registry.SelectorSpec",
     "selector.name=thrifty": "or package.module:name for one of your own",
-    "routes.name=thrifty.conf:__doc__": "must be a function (facts, machine, drafter)",
+    "routes.name=thrifty.conf:__doc__": "must be a function (spec, runtime, drafter)",
 }
 
 

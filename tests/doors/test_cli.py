@@ -19,7 +19,7 @@ from specfit.storage.rows import load_run
 from tests.fakes.runnable import (
     EXPERTS,
     Command,
-    Ended,
+    JobResult,
     Runnable,
     edit_json,
     edit_tensors,
@@ -358,7 +358,7 @@ ONE_BAD = {
 def served(command: Command, runnable: Runnable, tmp_path: Path):  # type: ignore[no-untyped-def]
     """Run `ar` on these lines; returns how it ended and the statuses of its rows."""
 
-    def serve(*lines: object, dataset: str = "prompts") -> tuple[Ended, list[str]]:
+    def serve(*lines: object, dataset: str = "prompts") -> tuple[JobResult, list[str]]:
         where = rows(tmp_path / "rows.jsonl", *lines)
         results = f"results_dir={tmp_path}"
         settings = ("selector=ar", f"dataset={dataset}", "max_new_tokens=4")
@@ -421,7 +421,7 @@ def test_out_of_memory_is_a_sentence(refused, monkeypatch: pytest.MonkeyPatch) -
             "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
         )
 
-    monkeypatch.setattr(specfit.decoding.live, "build_machine", too_much)
+    monkeypatch.setattr(specfit.decoding.live, "build_runtime", too_much)
     said = refused("selector=ar")
     assert said.startswith("out of memory (DefaultCPUAllocator: can't allocate memory: you tried")
     assert said.endswith(
@@ -456,6 +456,6 @@ def test_the_process_exits_2_with_one_line(tmp_path: Path, override: str, senten
         env=os.environ | {"HF_HUB_OFFLINE": "1"},
         cwd=Path(__file__).resolve().parents[2],
     )
-    ended = Ended(done.returncode, done.stdout, done.stderr)
+    ended = JobResult(done.returncode, done.stdout, done.stderr)
     assert ended.code == 2 and sentence in ended.sentence and ended.out == ""
     assert not (tmp_path / "results").exists()

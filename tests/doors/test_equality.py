@@ -18,7 +18,7 @@ from specfit.models.routes.atlas import AtlasRoutes
 from specfit.models.routes.noisy import NoisyRoutes
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.selection.cost import CostModel
-from specfit.selection.registry import Choice, kind_of
+from specfit.selection.registry import SelectorArgs, selector_spec
 from tests.fakes.pairs import EXPERTS, Pair, generate
 
 NEAR_TIE = 1e-4
@@ -51,7 +51,7 @@ def build(
 
 
 def selector_named(name: str, experts: int, cost: CostModel) -> Selector:
-    return kind_of(name).make(Choice(name, 7, name == "specfit", experts, cost))
+    return selector_spec(name).make(SelectorArgs(name, 7, name == "specfit", experts, cost))
 
 
 def route_source(name: str, target: OffloadedTarget, experts: int) -> RouteSource:
@@ -171,7 +171,7 @@ def test_ids_of_the_shipped_pair_are_those_of_generate(plain_embedded: Any, work
     """Built as `python -m specfit.run` builds it, but for the cost model, which is made up."""
     from specfit.base.config import from_hydra
     from specfit.decoding.factory import build_decoder, build_selector
-    from specfit.decoding.live import build_machine
+    from specfit.decoding.live import build_runtime
     from specfit.decoding.resolve import resolve
     from specfit.workflows.hydra_cli import compose
 
@@ -181,11 +181,11 @@ def test_ids_of_the_shipped_pair_are_those_of_generate(plain_embedded: Any, work
     for name in SELECTORS:
         for slots in ("12", "all"):
             config = compose([*common, f"selector={name}", f"cache_slots={slots}"])
-            facts = resolve(from_hydra(config))
-            machine = build_machine(facts, facts.slots, facts.kind.drafts)
-            selector = build_selector(facts, COST)
-            decoder = build_decoder(facts, machine, selector, machine.clock())
-            for request in map(facts.workload.request, range(3)):
+            spec = resolve(from_hydra(config))
+            runtime = build_runtime(spec, spec.slots, spec.kind.drafts)
+            selector = build_selector(spec, COST)
+            decoder = build_decoder(spec, runtime, selector, runtime.clock())
+            for request in map(spec.workload.request, range(3)):
                 key, prompt = request.request_id, request.prompt_ids
                 if key not in expected:
                     expected[key] = generate(plain_embedded, prompt, request.max_new_tokens)

@@ -20,7 +20,7 @@ import pytest
 
 from specfit.storage.rows import load_run
 from specfit.workflows.hydra_workers import LAUNCHERS, is_installed
-from tests.fakes.runnable import Command, Ended, Runnable
+from tests.fakes.runnable import Command, JobResult, Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("selector=ar_cache", "limit=2", "max_new_tokens=4")
@@ -51,7 +51,7 @@ def kept(results: Path) -> dict[str, dict[str, bytes]]:
 def sweep(command: Command, runnable: Runnable, tmp_path: Path):  # type: ignore[no-untyped-def]
     """A sweep below tmp_path/<results> in this process; its jobs run where the launcher says."""
 
-    def run(results: str, *overrides: str) -> tuple[Ended, Path]:
+    def run(results: str, *overrides: str) -> tuple[JobResult, Path]:
         where = tmp_path / results
         ended = command("-m", *runnable.overrides, f"results_dir={where}", *overrides)
         return ended, where
@@ -195,9 +195,9 @@ class Swept:
             except (OSError, ValueError):
                 continue
 
-    def ends(self) -> Ended:
+    def ends(self) -> JobResult:
         out, err = self.process.communicate(timeout=600)
-        return Ended(self.process.returncode, out, err)
+        return JobResult(self.process.returncode, out, err)
 
 
 LONG = ("selector=ar_cache", "limit=8", "max_new_tokens=60", "cache_slots=2,4")

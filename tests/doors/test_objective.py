@@ -16,8 +16,8 @@ import pytest
 from specfit.base.config import from_hydra, hashed_part
 from specfit.base.types import SpecfitError
 from specfit.decoding.calibration.files import _identity_parts
-from specfit.decoding.replay.spec import recorded_machine, resolve_replay
-from specfit.decoding.spec import Facts
+from specfit.decoding.replay.spec import replay_runtime, resolve_replay
+from specfit.decoding.spec import RunSpec
 from specfit.selection.cost import CostModel
 from specfit.storage import identity
 from specfit.storage.atomic import write_json
@@ -53,22 +53,22 @@ def recording() -> Recording:
     return whole
 
 
-def facts_of(recording: Recording, results: Path, *said: str) -> Facts:
+def facts_of(recording: Recording, results: Path, *said: str) -> RunSpec:
     """With the fit planted that a run of this config looks up."""
     settings = [f"results_dir={results}", "cache_slots=3", "gpu.billed=self", *said]
     config = from_hydra(compose(settings))
-    facts = resolve_replay(config, recording, [one.split("=")[0] for one in said])
-    wanted = hashed_part(_identity_parts(facts))
+    spec = resolve_replay(config, recording, [one.split("=")[0] for one in said])
+    wanted = hashed_part(_identity_parts(spec))
     document = {"identity": wanted, "cost": COST.to_dict(), "probe_count": 0}
     path = results / "calibrations" / f"{identity.calibration_id(wanted)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, document | {"leave_one_state_out": {}})
-    return facts
+    return spec
 
 
 def run(recording: Recording, results: Path, *said: str) -> Path:
-    facts = facts_of(recording, results, *said)
-    return execute(facts, recorded_machine, Quiet()).folder
+    spec = facts_of(recording, results, *said)
+    return execute(spec, replay_runtime, Quiet()).folder
 
 
 def selections(folder: Path) -> list[tuple[int, int]]:
@@ -127,13 +127,13 @@ def test_a_request_decoded_again_has_the_run_behind_it(
 ) -> None:
     folder = run(recording, tmp_path, *FOLLOWING)
     rows: RunRows = load_run(folder)
-    facts = facts_of(recording, tmp_path, *FOLLOWING)
+    spec = facts_of(recording, tmp_path, *FOLLOWING)
     from specfit.decoding.calibration.files import find_or_make
 
-    fit = find_or_make(facts, recorded_machine, tmp_path)
+    fit = find_or_make(spec, replay_runtime, tmp_path)
     for request_id in rows.request_ids:
         store = RunStore(folder.parent, folder.name)
-        part = Job(facts, recorded_machine, fit).replay_one(request_id, store, Quiet())
+        part = Job(spec, replay_runtime, fit).replay_one(request_id, store, Quiet())
         stored = rows.cycles[rows.cycles["request_id"] == request_id]
         assert [cycle.cycle_ns for cycle in part.cycles] == stored["cycle_ns"].tolist()
 

@@ -40,7 +40,7 @@ class Quiet:
 
 
 @dataclass
-class Desk:
+class Workplace:
     """The pair, its results folder, and what was recorded there."""
 
     pair: Runnable
@@ -59,37 +59,37 @@ class Desk:
         from specfit.storage import identity
         from specfit.workflows.recording.recorder import make_recording, recording_identity
 
-        facts = resolve(self.config(*said))
-        who = recording_identity(facts)
+        spec = resolve(self.config(*said))
+        who = recording_identity(spec)
         folder = self.results / "recordings" / identity.digest(who)
         if not folder.exists():
-            tally = make_recording(facts, folder, who, lambda text: None)
+            tally = make_recording(spec, folder, who, lambda text: None)
             assert tally.token_mismatches == 0, "a near-tie: see the tally's margin"
         return folder
 
     def live(self, *said: str) -> RunRows:
-        from specfit.decoding.live import build_machine
+        from specfit.decoding.live import build_runtime
         from specfit.decoding.resolve import resolve
         from specfit.workflows.execute import execute
 
-        return load_run(execute(resolve(self.config(*said)), build_machine, Quiet()).folder)
+        return load_run(execute(resolve(self.config(*said)), build_runtime, Quiet()).folder)
 
     def replay(self, recording: Recording, *said: str) -> RunRows:
-        from specfit.decoding.replay.spec import recorded_machine, resolve_replay
+        from specfit.decoding.replay.spec import replay_runtime, resolve_replay
         from specfit.workflows.execute import execute
 
-        facts = resolve_replay(self.config(*said), recording, [s.split("=")[0] for s in said])
-        return load_run(execute(facts, recorded_machine, Quiet(), below="replays").folder)
+        spec = resolve_replay(self.config(*said), recording, [s.split("=")[0] for s in said])
+        return load_run(execute(spec, replay_runtime, Quiet(), below="replays").folder)
 
 
 @pytest.fixture(scope="module")
-def desk(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    return Desk(runnable, tmp_path_factory.mktemp("recorded"))
+def workplace(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    return Workplace(runnable, tmp_path_factory.mktemp("recorded"))
 
 
 @pytest.fixture(scope="module")
-def recording(desk: Desk) -> Recording:
-    return read_recording(desk.record())
+def recording(workplace: Workplace) -> Recording:
+    return read_recording(workplace.record())
 
 
 def assert_same_rows(live: RunRows, replay: RunRows) -> None:
@@ -106,43 +106,43 @@ def assert_same_rows(live: RunRows, replay: RunRows) -> None:
 
 
 @pytest.mark.parametrize("selector", ["ar_cache", "eagle3_cache"])
-def test_replayed_rows_are_the_runs(desk: Desk, recording: Recording, selector: str) -> None:
+def test_replayed_rows_are_the_runs(workplace: Workplace, recording: Recording, selector: str) -> None:
     said = (f"selector={selector}", "cache_slots=3")
-    assert_same_rows(desk.live(*said), desk.replay(recording, *said))
+    assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))
 
 
 @pytest.mark.parametrize("slots", [0, 5, 12, EXPERTS])
 @pytest.mark.parametrize("selector", ["ar", "ar_cache", "eagle3", "eagle3_cache", "specfit"])
-def test_matrix(desk: Desk, recording: Recording, selector: str, slots: int) -> None:
+def test_matrix(workplace: Workplace, recording: Recording, selector: str, slots: int) -> None:
     """All selectors at all slots; the fit is made twice, from the model and from the recording."""
     said = (f"selector={selector}", f"cache_slots={slots}", "gpu.billed=self")
-    assert_same_rows(desk.live(*said), desk.replay(recording, *said))
+    assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))
 
 
-def test_noisy_routes_err_alike(desk: Desk, recording: Recording) -> None:
+def test_noisy_routes_err_alike(workplace: Workplace, recording: Recording) -> None:
     said = ("selector=specfit", "routes=noisy", "routes.accuracy=0.6", "selector.k=4")
-    assert_same_rows(desk.live(*said), desk.replay(recording, *said))
+    assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))
 
 
-def test_shards_merge_to_the_unsplit_recording(desk: Desk, recording: Recording) -> None:
+def test_shards_merge_to_the_unsplit_recording(workplace: Workplace, recording: Recording) -> None:
     from specfit.storage import identity
     from specfit.storage.recording.files import merged
 
-    parts = [read_recording(desk.record(f"record.shard={i}/2")) for i in range(2)]
+    parts = [read_recording(workplace.record(f"record.shard={i}/2")) for i in range(2)]
     assert [one.requests[0].row for one in parts] == [0, 1]
     whole = merged(parts[::-1], identity.digest)
     assert whole.recording_id == recording.recording_id
     said = ("selector=eagle3_cache", "cache_slots=3")
-    a, b = desk.replay(recording, *said), desk.replay(whole, *said, "force=true")
+    a, b = workplace.replay(recording, *said), workplace.replay(whole, *said, "force=true")
     pd.testing.assert_frame_equal(a.cycles, b.cycles)
 
 
-def test_only_what_decides_tokens_is_in_the_id(desk: Desk) -> None:
+def test_only_what_decides_tokens_is_in_the_id(workplace: Workplace) -> None:
     from specfit.decoding.resolve import resolve
     from specfit.workflows.recording.recorder import recording_identity
 
     def who(*said: str) -> Any:
-        return recording_identity(resolve(desk.config(*said)))
+        return recording_identity(resolve(workplace.config(*said)))
 
     same = (
         "selector=ar_cache",
@@ -157,32 +157,32 @@ def test_only_what_decides_tokens_is_in_the_id(desk: Desk) -> None:
     assert all(who(said) != who() for said in other)
 
 
-def test_a_replay_asks_for_what_was_recorded(desk: Desk, recording: Recording) -> None:
+def test_a_replay_asks_for_what_was_recorded(workplace: Workplace, recording: Recording) -> None:
     """What the recording decides may be repeated, not changed; fewer levels may be drafted."""
     for said in ("dataset=embedded_news", "max_new_tokens=12", "threads=2"):
         with pytest.raises(SpecfitError, match="is not what the recording holds"):
-            desk.replay(recording, said)
+            workplace.replay(recording, said)
     with pytest.raises(SpecfitError, match="runs nothing that can be measured"):
-        desk.replay(recording, "gpu=local")
-    rows = desk.replay(recording, "selector=eagle3_cache", "drafter.max_depth=2", "cache_slots=3")
+        workplace.replay(recording, "gpu=local")
+    rows = workplace.replay(recording, "selector=eagle3_cache", "drafter.max_depth=2", "cache_slots=3")
     assert rows.cycles["drafted_levels"].max() == 2
-    live = desk.live("selector=eagle3_cache", "drafter.max_depth=2", "cache_slots=3")
+    live = workplace.live("selector=eagle3_cache", "drafter.max_depth=2", "cache_slots=3")
     assert_same_rows(live, rows)
 
 
-def test_greedy_ids_of_a_finished_run_are_used(desk: Desk, recording: Recording) -> None:
+def test_greedy_ids_of_a_finished_run_are_used(workplace: Workplace, recording: Recording) -> None:
     """Any selector's: greedy output depends on none."""
     from specfit.decoding.resolve import resolve
     from specfit.workflows.recording.recorder import _known_outputs
 
-    run = desk.live("selector=eagle3_cache", "cache_slots=3")
-    known, source = _known_outputs(resolve(desk.config()))
+    run = workplace.live("selector=eagle3_cache", "cache_slots=3")
+    known, source = _known_outputs(resolve(workplace.config()))
     assert source is not None and run.ok_ids == list(known)
     assert [list(one.output_ids) for one in recording.requests] == list(known.values())  # type: ignore[arg-type]
 
 
-def test_a_recording_is_found_again_by_id(desk: Desk, recording: Recording) -> None:
-    assert find_recording(recording.recording_id, desk.results).name == recording.recording_id
+def test_a_recording_is_found_again_by_id(workplace: Workplace, recording: Recording) -> None:
+    assert find_recording(recording.recording_id, workplace.results).name == recording.recording_id
 
 
 # -- interrupted -----------------------------------------------------------------------------------
@@ -193,21 +193,21 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_an_interrupted_recording_goes_on_after_its_last_batch(
-    desk: Desk, recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workplace: Workplace, recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import specfit.workflows.recording.recorder
 
     mine, record_requests = (
-        Desk(desk.pair, tmp_path),
+        Workplace(workplace.pair, tmp_path),
         specfit.workflows.recording.recorder.record_requests,
     )
     asked: list[list[int]] = []
 
-    def dies_in_the_second(facts: Any, recorder: Any, rows: Any, known: Any) -> Any:
+    def dies_in_the_second(spec: Any, recorder: Any, rows: Any, known: Any) -> Any:
         asked.append(list(rows))
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return record_requests(facts, recorder, rows, known)
+        return record_requests(spec, recorder, rows, known)
 
     monkeypatch.setattr(specfit.workflows.recording.recorder, "record_requests", dies_in_the_second)
     with pytest.raises(KeyboardInterrupt):
@@ -215,7 +215,7 @@ def test_an_interrupted_recording_goes_on_after_its_last_batch(
     assert not list(mine.results.glob("recordings/[!.]*")), "there whole or not at all"
     folder = mine.record()
     assert asked == [[0, 1], [2], [2]], "the first batch was kept"
-    assert bytes_of(folder) == bytes_of(desk.record())
+    assert bytes_of(folder) == bytes_of(workplace.record())
     assert not list(mine.results.glob("recordings/.*.parts"))
     notes = read_recording(folder).notes
     assert notes["requests"]["tokens"] == recording.notes["requests"]["tokens"]
@@ -223,11 +223,11 @@ def test_an_interrupted_recording_goes_on_after_its_last_batch(
 
 
 def test_a_recorder_killed_at_random_moments_leaves_the_same_files(
-    desk: Desk, tmp_path: Path
+    workplace: Workplace, tmp_path: Path
 ) -> None:
     settings = ["cache_slots=5", f"limit={REQUESTS}", f"max_new_tokens={NEW_TOKENS}"]
     settings += ["calibration.slots=5", "record.batch=1", f"results_dir={tmp_path}"]
-    command = [sys.executable, "-m", "specfit.record", *desk.pair.overrides, *settings]
+    command = [sys.executable, "-m", "specfit.record", *workplace.pair.overrides, *settings]
     moments, kills, parts = random.Random(0), 0, tmp_path / "recordings"
     while True:
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -243,7 +243,7 @@ def test_a_recorder_killed_at_random_moments_leaves_the_same_files(
             break
     assert kills >= 2, "killed while it recorded"
     (folder,) = (path for path in parts.glob("[!.]*"))
-    undisturbed = Desk(desk.pair, tmp_path / "undisturbed").record("record.batch=1")
+    undisturbed = Workplace(workplace.pair, tmp_path / "undisturbed").record("record.batch=1")
     assert bytes_of(folder) == bytes_of(undisturbed)
 
 
@@ -261,14 +261,14 @@ def test_the_passes_are_counted_and_billed(recording: Recording) -> None:
     assert tally["pass_ns"] > 0 and recording.notes["ar_cache"]["ns"] > 0
 
 
-def test_two_recorders_at_once_make_one_recording(desk: Desk, tmp_path: Path) -> None:
+def test_two_recorders_at_once_make_one_recording(workplace: Workplace, tmp_path: Path) -> None:
     settings = ["cache_slots=5", f"limit={REQUESTS}", f"max_new_tokens={NEW_TOKENS}"]
     settings += ["calibration.slots=5", "record.batch=2", f"results_dir={tmp_path}"]
-    command = [sys.executable, "-m", "specfit.record", *desk.pair.overrides, *settings]
+    command = [sys.executable, "-m", "specfit.record", *workplace.pair.overrides, *settings]
     both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(2)]
     said = [process.communicate(timeout=600)[0].decode() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     (folder,) = (tmp_path / "recordings").glob("[!.]*")
-    assert bytes_of(folder) == bytes_of(desk.record())
+    assert bytes_of(folder) == bytes_of(workplace.record())
     assert all(f"recording {folder.name}" in text or "found recorded" in text for text in said)
     assert len(read_recording(folder).provenance) == 1, "one of them did the work"

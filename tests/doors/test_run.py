@@ -17,13 +17,13 @@ import pytest
 
 import specfit.workflows.execute
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Command, Ended, Runnable
+from tests.fakes.runnable import Command, JobResult, Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = ("cycles.parquet", "requests.parquet")
 SMALL = ("limit=3", "max_new_tokens=6", "cache_slots=4")
 
-Run = Callable[..., tuple[Ended, Path]]
+Run = Callable[..., tuple[JobResult, Path]]
 
 
 def folders(results: Path) -> list[Path]:
@@ -39,7 +39,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 def run(command: Command, runnable: Runnable, tmp_path: Path) -> Run:
     """Run below tmp_path/<results>; returns how it ended and its one run folder."""
 
-    def go(*overrides: str, results: str = "results") -> tuple[Ended, Path]:
+    def go(*overrides: str, results: str = "results") -> tuple[JobResult, Path]:
         where = tmp_path / results
         ended = command(*runnable.overrides, f"results_dir={where}", *SMALL, *overrides)
         assert ended.code == 0, ended.err
@@ -90,7 +90,7 @@ def test_a_finished_run_is_found_and_force_repeats_it(
     assert "found finished (force=true runs it again)" in found.out
     assert "found finished" not in first.out + forced.out
 
-    def table(ended: Ended) -> list[str]:
+    def table(ended: JobResult) -> list[str]:
         lines = ended.out.splitlines()
         start = next(i for i, line in enumerate(lines) if line.startswith("decode speed"))
         return [line for line in lines[start:] if not line.startswith("elapsed")]

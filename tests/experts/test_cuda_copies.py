@@ -233,10 +233,10 @@ def foretold(engine: ExpertEngine, rng: np.random.Generator) -> None:
     root = np.stack([rng.permutation(EXPERTS)[:TOP_K] for _ in range(LAYERS)])
     tree = DraftTree.empty().grown(np.array([1]), np.array([-1]), np.array([PROBABILITY_ONE // 2]))
     nodes = np.stack([rng.permutation(EXPERTS)[:TOP_K] for _ in range(LAYERS)])[None]
-    ahead.expects(tree, Routes(root, nodes))
+    ahead.on_prediction(tree, Routes(root, nodes))
     for phase in ("level", "route", "select"):
-        ahead.idles(phase)
-    ahead.expects(tree, Routes(root, nodes), Selection((0,)))
+        ahead.on_idle(phase)
+    ahead.on_prediction(tree, Routes(root, nodes), Selection((0,)))
 
 
 def prefetching_story(made: ExpertEngine) -> Iterator[torch.Tensor]:

@@ -37,7 +37,7 @@ def prefetcher(mode: str = "layer", blocks: int = 4) -> Prefetcher:
 
 def told(made: Prefetcher, *ids: int, nodes: tuple[int, ...] = ()) -> None:
     """The root alone, and the selection that follows."""
-    made.expects(NO_NODES, Routes(rows(*ids), np.zeros((0, LAYERS, 2), dtype=np.int64)))
+    made.on_prediction(NO_NODES, Routes(rows(*ids), np.zeros((0, LAYERS, 2), dtype=np.int64)))
 
 
 def arrived(made: Prefetcher) -> set[tuple[int, int]]:
@@ -50,20 +50,20 @@ def arrived(made: Prefetcher) -> set[tuple[int, int]]:
 def test_a_copy_takes_idle_time_wherever_it_finds_some() -> None:
     made = prefetcher("root")
     told(made, 2, 5)
-    made.idles("level")  # 60 of 100
+    made.on_idle("level")  # 60 of 100
     assert arrived(made) == set() and made.brought.begun == 1
-    made.idles("route")  # 90
-    made.idles("level")  # 150: one whole, half of the next
+    made.on_idle("route")  # 90
+    made.on_idle("level")  # 150: one whole, half of the next
     assert arrived(made) == {(0, 2)} and made.brought.begun == 2
-    made.idles("select")  # 240
+    made.on_idle("select")  # 240
     assert len(arrived(made)) == 2
 
 
 def test_time_without_a_candidate_is_lost() -> None:
     made = prefetcher("root")
-    made.idles("select")
+    made.on_idle("select")
     told(made, 2, 5)
-    made.idles("level")
+    made.on_idle("level")
     assert arrived(made) == set()
 
 
@@ -91,11 +91,11 @@ def test_a_full_area_takes_no_more() -> None:
     made = prefetcher(blocks=2)
     told(made, 2, 5)
     for _ in range(30):
-        made.idles("select")
+        made.on_idle("select")
     assert len(arrived(made)) == 2 and made.brought.begun == 2
     made.after_layer(0, used=0)
-    made.idles("select")
-    made.idles("select")
+    made.on_idle("select")
+    made.on_idle("select")
     assert all(layer > 0 for layer, _ in arrived(made))
 
 
@@ -105,14 +105,14 @@ def test_a_layer_that_has_had_its_turn_gets_no_more_copies() -> None:
     chances = np.zeros((1, LAYERS, EXPERTS), dtype=np.uint8)
     chances[0, 0, [1, 2]], chances[0, 2, 3], chances[0, 0, 5] = 250, 200, 150
     nobody = np.zeros((0, LAYERS, 2), dtype=np.int64)
-    made.expects(NO_NODES, Routes(rows(5, 3), nobody, chances))
+    made.on_prediction(NO_NODES, Routes(rows(5, 3), nobody, chances))
     for _ in range(4):
-        made.idles("select")
+        made.on_idle("select")
     assert arrived(made) == {(0, 1), (0, 2)}  # which fill the area
     for layer in range(LAYERS):
         made.after_layer(layer, used=0)
         for _ in range(4):
-            made.idles("select")
+            made.on_idle("select")
         assert all(at > layer for at, _ in arrived(made))
     assert made.end_forward().begun == 3
 
@@ -136,19 +136,19 @@ def tree() -> DraftTree:
 )
 def test_whose_experts_come(mode: str, selection: Selection | None, expected: set[int]) -> None:
     made = prefetcher(mode, blocks=99)
-    made.expects(tree(), Routes(rows(0, 1), np.stack([rows(2, 3), rows(1, 4)])), selection)
+    made.on_prediction(tree(), Routes(rows(0, 1), np.stack([rows(2, 3), rows(1, 4)])), selection)
     for _ in range(99):
-        made.idles("select")
+        made.on_idle("select")
     assert {expert for _, expert in arrived(made)} == expected
 
 
 def test_what_is_no_longer_likely_makes_room() -> None:
     made = prefetcher("tree", blocks=99)
     routes = Routes(rows(0, 1), np.stack([rows(2, 3), rows(1, 4)]))
-    made.expects(tree(), routes)
+    made.on_prediction(tree(), routes)
     for _ in range(99):
-        made.idles("select")
-    made.expects(tree(), routes, Selection(()))
+        made.on_idle("select")
+    made.on_prediction(tree(), routes, Selection(()))
     assert {expert for _, expert in arrived(made)} == {0, 1}
     assert len(made._free) == 99 - 2 * LAYERS
 
@@ -205,11 +205,11 @@ def test_a_prediction_never_costs_a_copy(seed: int, bypass: bool) -> None:
         guess = (
             routes[:, 0] if rng.random() < 0.5 else rng.permutation(EXPERTS)[:2] + 0 * routes[:, 0]
         )
-        ahead.expects(
+        ahead.on_prediction(
             NO_NODES, Routes(guess, np.zeros((0, LAYERS, 2), dtype=np.int64)), Selection(())
         )
         for _ in range(int(rng.integers(0, 6))):
-            ahead.idles("select")
+            ahead.on_idle("select")
         a, b = plain.replay(routes, 1, False), early.replay(routes, 1, False)
         assert np.array_equal(a.demand, b.demand)
         assert (b.misses <= a.misses).all()
@@ -230,7 +230,7 @@ def test_a_wrong_prediction_changes_nothing_at_all() -> None:
         routes = np.stack([rng.permutation(5)[:2] for _ in range(LAYERS * 4)]).reshape(LAYERS, 4, 2)
         told(ahead, 6, 7)
         for _ in range(4):
-            ahead.idles("select")
+            ahead.on_idle("select")
         a, b = plain.replay(routes, 3, False), early.replay(routes, 3, False)
         assert b.prefetched > 0 == b.used
         for name in ("hits", "misses", "evictions", "wait_for"):
@@ -244,7 +244,7 @@ def test_what_came_early_is_billed_as_bytes_and_not_as_time() -> None:
     early = cache(8, ahead)
     told(ahead, 2, 5)
     for _ in range(99):
-        ahead.idles("select")
+        ahead.on_idle("select")
     trace = early.replay(np.array([[[2, 5]]] * LAYERS), 0, False)
     assert (trace.prefetched, trace.used) == (6, 6) and not trace.misses.any()
     clock.start()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.config import from_hydra
-from specfit.decoding.replay.spec import recorded_machine, resolve_replay
+from specfit.decoding.replay.spec import replay_runtime, resolve_replay
 from specfit.storage.recording.files import read_recording, write_recording
 from specfit.workflows.execute import Outcome, execute
 from specfit.workflows.hydra_cli import compose
@@ -49,10 +49,10 @@ def record(folder: Path) -> None:
 def run(recording: Path, results: Path, begins: Connection | None = None) -> Outcome:
     """`begins` is told when the work does, and whether this process did any when it ends."""
     said = ["selector=eagle3_cache", "cache_slots=3", "gpu.billed=self", f"results_dir={results}"]
-    facts = resolve_replay(from_hydra(compose(said)), read_recording(recording))
+    spec = resolve_replay(from_hydra(compose(said)), read_recording(recording))
     if begins is not None:
         begins.send(True)
-    outcome = execute(facts, recorded_machine, Dawdler())
+    outcome = execute(spec, replay_runtime, Dawdler())
     if begins is not None:
         begins.send(outcome.ran_now)
     return outcome

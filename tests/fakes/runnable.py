@@ -153,7 +153,7 @@ def shard_of(folder: Path, tensor: str) -> Path:
 
 
 @dataclass(frozen=True)
-class Ended:
+class JobResult:
     code: int
     out: str
     err: str
@@ -166,7 +166,7 @@ class Ended:
         return lines[0].removeprefix("specfit: ")
 
 
-Command = Callable[..., Ended]
+Command = Callable[..., JobResult]
 
 
 @pytest.fixture(scope="session")
@@ -191,7 +191,7 @@ def in_process(
 ) -> Command:
     """The entry point of that name; its job has the module's name."""
 
-    def ended(*arguments: str) -> Ended:
+    def ended(*arguments: str) -> JobResult:
         from hydra.core.global_hydra import GlobalHydra
 
         from specfit.workflows.hydra_cli import hydra_command
@@ -202,7 +202,7 @@ def in_process(
         capsys.readouterr()
         code = hydra_command(job)
         captured = capsys.readouterr()
-        return Ended(code, captured.out, captured.err)
+        return JobResult(code, captured.out, captured.err)
 
     return ended
 
@@ -212,11 +212,11 @@ def calibration(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) ->
     """A fit of the pair at calibration.slots=4, made once: 144 probes."""
     from specfit.base.config import from_hydra
     from specfit.decoding.calibration.files import find_or_make
-    from specfit.decoding.live import build_machine
+    from specfit.decoding.live import build_runtime
     from specfit.decoding.resolve import resolve
     from specfit.workflows.hydra_cli import compose
 
     folder = tmp_path_factory.mktemp("calibrated")
     settings = [f"results_dir={folder}", "calibration.slots=4", "cache_slots=4"]
-    facts = resolve(from_hydra(compose([*runnable.overrides, *settings])))
-    return find_or_make(facts, build_machine, folder).path
+    spec = resolve(from_hydra(compose([*runnable.overrides, *settings])))
+    return find_or_make(spec, build_runtime, folder).path

@@ -12,7 +12,7 @@ import pytest
 
 from specfit.base.types import SpecfitError
 from specfit.report.artifact import main, write
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.storage.suite import Cell, Suite, read_suite, suite_path
 from tests.fakes.rows import store_run
 from tests.report.analysis.members import decoding
@@ -112,14 +112,14 @@ def test_rows_of_two_places_are_not_drawn_together(tmp_path: Path) -> None:
     cells = (Cell("gsm8k/ar", "run", "selector=ar", "9" * 12),)
     Suite("table_3", "full", (), cells).write(reference)
     with pytest.raises(SpecfitError, match="lie in two places"):
-        Desk(results).members("table_2", "table_3")
+        ResultsReader(results).members("table_2", "table_3")
     live = read_suite(results, "table_2")
     assert live is not None
     live.write(reference)
-    desk = Desk(results)
-    assert desk.place("table_2", "table_3") == reference
-    assert len(desk.members("table_2", "table_3", "table_2")) == 6, "a run comes once"
-    assert desk.place("table_2") == results
+    reader = ResultsReader(results)
+    assert reader.place("table_2", "table_3") == reference
+    assert len(reader.members("table_2", "table_3", "table_2")) == 6, "a run comes once"
+    assert reader.place("table_2") == results
 
 
 def test_every_script_makes_something() -> None:
@@ -136,7 +136,7 @@ def test_committed_tables_are_those_of_the_committed_rows(tmp_path: Path) -> Non
     if not (REFERENCE / "tables").is_dir():
         pytest.skip("results/reference holds no tables yet: no reference rows are committed")
     (tmp_path / "reference").symlink_to(REFERENCE)
-    made = artefacts.make_all(Desk(tmp_path), artefacts.scripts_of(tables_only=True))
+    made = artefacts.make_all(ResultsReader(tmp_path), artefacts.scripts_of(tables_only=True))
     assert not made.missing
     write(list(made.artefacts.values()), tmp_path)
     kept, again = (
@@ -152,7 +152,7 @@ def test_every_figure_can_be_drawn_from_the_committed_rows(tmp_path: Path) -> No
         pytest.skip("results/reference holds no suites yet: no reference rows are committed")
     (tmp_path / "reference").symlink_to(REFERENCE)
     paths = [p for p in artefacts.scripts_of() if p.stem.startswith("figure_")]
-    made = artefacts.make_all(Desk(tmp_path), paths)
+    made = artefacts.make_all(ResultsReader(tmp_path), paths)
     assert not made.missing
     for name, figure in made.artefacts.items():
         assert sorted(figure.files) == [f"{name}.{kind}" for kind in ("pdf", "png", "svg")]

@@ -28,7 +28,7 @@ def check(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def rehearse(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+def simulate(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     pair, out = tmp_path / "pair", tmp_path / "out"
     make_runnable(pair)
     done = check(out, "--small", "--device", "cpu", "--pair", str(pair), *arguments)
@@ -41,7 +41,7 @@ def rehearse(tmp_path: Path, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_rehearsal_finds_equal_ids_and_judges_no_kernel(tmp_path: Path) -> None:
-    document = rehearse(tmp_path, "--only", "equality,kernels")
+    document = simulate(tmp_path, "--only", "equality,kernels")
     sections = document["sections"]
     assert sections["equality"]["verdict"] == "passed", sections
     assert set(sections["equality"]["figures"].values()) == {"yes, 1 requests"}
@@ -52,7 +52,7 @@ def test_a_rehearsal_finds_equal_ids_and_judges_no_kernel(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_every_section_runs_on_a_cpu(tmp_path: Path) -> None:
     """The probe may miss its goal on a busy machine; nothing may break."""
-    document = rehearse(tmp_path)
+    document = simulate(tmp_path)
     sections = document["sections"]
     assert set(sections) == {"equality", "kernels", "probe", "low_precision", "dummy"}
     assert not any("error" in section for section in sections.values()), sections

@@ -64,7 +64,7 @@ def request_of(seed: int, positions: int = 6) -> RecordedRequest:
 def recording_of(*seeds: int) -> Recording:
     shape = Shape(LAYERS, EXPERTS, TOP_K, HIDDEN, 1, VOCABULARY, 99, 1)
     requests = [request_of(seed) for seed in seeds]
-    return Recording("r", {}, {}, shape, (), "a desk", requests, [])
+    return Recording("r", {}, {}, shape, (), "a reader", requests, [])
 
 
 def test_rows_are_what_a_run_would_read() -> None:

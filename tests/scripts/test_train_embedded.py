@@ -33,7 +33,7 @@ def test_smoke_run_writes_a_loadable_pair(tmp_path: Path) -> None:
     )
     assert prompt == "<|im_start|>user\nHow many?<|im_end|>\n<|im_start|>assistant\n"
     for folder in (target, drafter):
-        facts = json.loads((folder / "provenance.json").read_text())
-        assert facts["seed"] == 1 and facts["gsm8k_train_sha256"] is None
+        spec = json.loads((folder / "provenance.json").read_text())
+        assert spec["seed"] == 1 and spec["gsm8k_train_sha256"] is None
         for file in ("provenance.json", "README.md", "statistics.json", "curve.csv"):
             assert str(tmp_path) not in (folder / file).read_text()

@@ -30,11 +30,11 @@ def test_smoke_run_writes_files_that_runs_read(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    facts = resolve(from_hydra(compose(["routes=learned", f"routes.path={out}"])))
-    pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
+    spec = resolve(from_hydra(compose(["routes=learned", f"routes.path={out}"])))
+    pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
     predictor = load_predictor(out / "learned.safetensors", pair, torch.device("cpu"))
     assert predictor.shape.width == 32 and predictor.shape.depths == 6
-    assert load_table(out / "token_table.safetensors", facts.target_digest).shape == (2048, 8, 8)
+    assert load_table(out / "token_table.safetensors", spec.target_digest).shape == (2048, 8, 8)
     stored = json.loads((out / "provenance.json").read_text())
     assert stored["seed"] == 1 and stored["pair"] == pair
     assert [text["rows"][0] for text in stored["train"]] == ["train-0", "train-0"]

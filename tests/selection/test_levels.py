@@ -9,7 +9,7 @@ from specfit.base.types import PROBABILITY_ONE, DraftTree, Routes, SpecfitError
 from specfit.selection.cost import CostModel
 from specfit.selection.levels import LevelCost
 from specfit.selection.objective import LambdaRule
-from specfit.selection.registry import SELECTORS, Choice
+from specfit.selection.registry import SELECTORS, SelectorArgs
 from specfit.selection.selectors import SpecFit
 
 COST = CostModel(np.array([100.0, 110.0, 120.0]), 1.0)
@@ -63,6 +63,6 @@ def test_a_price_of_time_asks_for_the_same_tree_at_every_level() -> None:
 
 @pytest.mark.parametrize("name", ["greedy", "closure"])
 def test_a_rule_of_full_depth_cycles_refuses_it(name: str) -> None:
-    choice = Choice(name, 2, True, EXPERTS, COST, level=LevelCost(10.0, 3))
+    args = SelectorArgs(name, 2, True, EXPERTS, COST, level=LevelCost(10.0, 3))
     with pytest.raises(SpecfitError, match="use level_cost_ms=0"):
-        SELECTORS[name].make(choice)
+        SELECTORS[name].make(args)

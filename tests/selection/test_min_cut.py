@@ -10,7 +10,7 @@ import pytest
 from specfit.base.types import PROBABILITY_ONE, DraftTree, Routes, SpecfitError
 from specfit.selection.cost import CostModel
 from specfit.selection.min_cut import Closure, Network, Pairs, Whole, affine, best_closure
-from specfit.selection.registry import Choice, kind_of
+from specfit.selection.registry import SelectorArgs, selector_spec
 from specfit.selection.search import SubtreeSearch
 from tests.selection.pools import Pool, legal, masks, random_pool, random_tree, union_count
 
@@ -148,7 +148,7 @@ def test_what_is_no_line_or_falls_is_refused(
 
 def closure(k: int, cost_k: int) -> Closure:
     cost = CostModel(50 + 1.0 * np.arange(cost_k + 1), 1.0)
-    made = kind_of("closure").make(Choice("closure", k, True, 128, cost))
+    made = selector_spec("closure").make(SelectorArgs("closure", k, True, 128, cost))
     assert isinstance(made, Closure)
     return made
 

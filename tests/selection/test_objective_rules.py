@@ -8,7 +8,7 @@ import pytest
 from specfit.base.types import PROBABILITY_ONE, CycleRecord, SpecfitError
 from specfit.selection.cost import CostModel
 from specfit.selection.objective import LambdaRule
-from specfit.selection.registry import Choice, kind_of
+from specfit.selection.registry import SelectorArgs, selector_spec
 from specfit.selection.search import SubtreeSearch
 from specfit.selection.selectors import SpecFit
 from tests.selection.pools import random_cost, random_pool
@@ -60,16 +60,16 @@ def test_specfit_follows_its_rule_and_prefill_is_no_cycle() -> None:
     assert differ > 10
 
 
-def choice(name: str, objective: str, k: int = 7) -> Choice:
-    return Choice(name, k, True, 8, CostModel(np.full(k + 1, 50.0), 1.0), objective, 3.0)
+def args(name: str, objective: str, k: int = 7) -> SelectorArgs:
+    return SelectorArgs(name, k, True, 8, CostModel(np.full(k + 1, 50.0), 1.0), objective, 3.0)
 
 
 def test_the_registry_makes_the_objective() -> None:
-    made = kind_of("specfit").make(choice("specfit", "lambda"))
+    made = selector_spec("specfit").make(args("specfit", "lambda"))
     assert isinstance(made, SpecFit) and made.rule is not None
-    plain = kind_of("specfit").make(choice("specfit", "ratio"))
+    plain = selector_spec("specfit").make(args("specfit", "ratio"))
     assert isinstance(plain, SpecFit) and plain.rule is None
     with pytest.raises(SpecfitError, match="ratio, lambda"):
-        kind_of("specfit").make(choice("specfit", "speed"))
+        selector_spec("specfit").make(args("specfit", "speed"))
     with pytest.raises(SpecfitError, match="objective=ratio"):
-        kind_of("closure").make(choice("closure", "lambda"))
+        selector_spec("closure").make(args("closure", "lambda"))

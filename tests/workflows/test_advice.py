@@ -11,7 +11,7 @@ from specfit.report.metrics import COUNTERS
 from specfit.workflows import advise
 from specfit.workflows.advice import Advice, Setting, Sources, Tried, advise_on, explained, settings
 from specfit.workflows.hydra_cli import compose
-from specfit.workflows.simulate import Rehearsal
+from specfit.workflows.simulate import Simulation
 
 SOURCES = Sources("learned", "token_table")
 
@@ -45,7 +45,7 @@ def test_where_copies_and_computing_take_turns_nothing_comes_early() -> None:
     assert not [o for one in found for o in one.overrides if o.startswith("prefetch")]
 
 
-def rehearsal(ms: list[int], tokens: list[int], **changes: list[int]) -> Rehearsal:
+def rehearsal(ms: list[int], tokens: list[int], **changes: list[int]) -> Simulation:
     """One cycle a millisecond, all of it verifying and half of that waiting."""
     ns = np.array(ms) * 10**6
     sums = {name: np.zeros(len(ms), np.int64) for name in COUNTERS}
@@ -53,7 +53,7 @@ def rehearsal(ms: list[int], tokens: list[int], **changes: list[int]) -> Rehears
     sums |= {"cycle_ns": ns, "verify_ns": ns, "transfer_wait_ns": ns // 2}
     sums |= {"demand_experts": np.array(ms) * 8, "transferred_experts": np.array(ms)}
     sums |= {name: np.array(values) for name, values in changes.items()}
-    return Rehearsal(tuple(map(str, range(len(ms)))), sums)
+    return Simulation(tuple(map(str, range(len(ms)))), sums)
 
 
 def tried(**speeds: tuple[list[int], list[int]]) -> list[Tried]:

@@ -33,7 +33,7 @@ class Prompts:
         return Request(self.ids[index], np.arange(self.lengths[index]), 10, frozenset({0}))
 
 
-def facts(results: Path, clock: str = "modelled", profile: Profile = MODELLED) -> Any:
+def spec(results: Path, clock: str = "modelled", profile: Profile = MODELLED) -> Any:
     """Uncached decoding of 10 tokens: 2 own layers billed as 4, 1 of 4 experts a row."""
     return SimpleNamespace(
         config=SimpleNamespace(
@@ -60,7 +60,7 @@ def leave_probe(results: Path, device: str = "Some CPU") -> None:
 
 def test_a_modelled_run_says_its_timed_seconds(tmp_path: Path) -> None:
     """A token takes 100 + 4 x 5 ms; a prompt of 4 tokens 100 + 4 + 4 x 4 x 5; four requests."""
-    said = expected(facts(tmp_path))
+    said = expected(spec(tmp_path))
     seconds = 4 * (10 * 120 + 184) / 1000
     assert f"expected for 4 requests: {seconds:.0f} s timed (modelled by profile paper)" in said
     assert "elapsed unknown before a request is done" in said and "an estimate" in said
@@ -70,26 +70,26 @@ def test_elapsed_is_by_this_machines_probe(tmp_path: Path) -> None:
     """As it is: 50 + 2 x (2 + 1) ms a token, 50 + 8 x 3 a prompt."""
     leave_probe(tmp_path)
     seconds = 4 * (10 * 56 + 74) / 1000
-    assert f"{seconds:.0f} s elapsed (by profile probe-x)" in expected(facts(tmp_path))
+    assert f"{seconds:.0f} s elapsed (by profile probe-x)" in expected(spec(tmp_path))
     assert f"{seconds:.0f} s timed, {seconds:.0f} s elapsed" in expected(
-        facts(tmp_path, "wall", Profile("local", None, None))
+        spec(tmp_path, "wall", Profile("local", None, None))
     )
-    decoding = expected_recording(facts(tmp_path), 4)
+    decoding = expected_recording(spec(tmp_path), 4)
     assert f"expected for 4 requests: {seconds:.0f} s elapsed to decode them" in decoding
 
 
 def test_only_what_is_left_is_expected(tmp_path: Path) -> None:
-    assert work_of(facts(tmp_path), 0).prompt_tokens == 4
-    left = work_of(facts(tmp_path), 2)
+    assert work_of(spec(tmp_path), 0).prompt_tokens == 4
+    left = work_of(spec(tmp_path), 2)
     assert (left.requests, left.prompt_tokens) == (2, 3)
-    assert work_of(facts(tmp_path), 4).prompt_tokens == 0
+    assert work_of(spec(tmp_path), 4).prompt_tokens == 0
 
 
 @pytest.mark.parametrize("device", [None, "Another CPU"])
 def test_without_numbers_it_is_unknown(tmp_path: Path, device: str | None) -> None:
     if device is not None:
         leave_probe(tmp_path, device)
-    local = facts(tmp_path, "wall", Profile("local", None, None))
+    local = spec(tmp_path, "wall", Profile("local", None, None))
     assert expected(local).startswith("expected: unknown, profile local has no numbers")
     assert expected_recording(local, 3).startswith("expected: unknown")
     assert probed_profile(tmp_path, "Some CPU") is None

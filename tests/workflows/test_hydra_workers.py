@@ -10,28 +10,28 @@ import pytest
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
 from specfit.workflows.hydra_cli import attempt, hydra_command
-from specfit.workflows.hydra_workers import Ended, lost_worker, refuse_absent
+from specfit.workflows.hydra_workers import JobResult, lost_worker, refuse_absent
 from tests.fakes.runnable import Command, Runnable
 
 
 @pytest.fixture(autouse=True)
 def _nothing_heard() -> None:
-    hydra_workers.heard.clear()
+    hydra_workers.exit_codes.clear()
 
 
 def test_an_end_is_heard_once_however_often_it_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    sent = pickle.dumps(Ended(2, "too many slots"))
+    sent = pickle.dumps(JobResult(2, "too many slots"))
     assert capsys.readouterr().err == "", "not before it has come home"
     for _ in range(2):
         come = pickle.loads(sent)
     assert (come.code, come.sentence) == (2, "too many slots")
-    assert list(hydra_workers.heard.values()) == [2]
+    assert list(hydra_workers.exit_codes.values()) == [2]
     assert capsys.readouterr().err == "specfit: too many slots\n"
 
 
 def test_what_was_said_in_the_worker_is_not_said_again(capsys: pytest.CaptureFixture[str]) -> None:
-    pickle.loads(pickle.dumps(Ended(3)))
-    assert list(hydra_workers.heard.values()) == [3] and capsys.readouterr().err == ""
+    pickle.loads(pickle.dumps(JobResult(3)))
+    assert list(hydra_workers.exit_codes.values()) == [3] and capsys.readouterr().err == ""
 
 
 def test_a_job_elsewhere_says_nothing_and_sends_its_end(
@@ -73,7 +73,7 @@ def test_the_worst_code_of_a_sweep_is_its_own(monkeypatch: pytest.MonkeyPatch) -
     def home(codes: list[int]) -> object:
         def call() -> None:
             for code in codes:
-                pickle.loads(pickle.dumps(Ended(code)))
+                pickle.loads(pickle.dumps(JobResult(code)))
 
         return lambda **_: lambda task: call
 

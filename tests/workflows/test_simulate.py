@@ -8,8 +8,8 @@ import pytest
 
 from specfit.report.metrics import COUNTERS, totals
 from specfit.storage.recording.files import Recording, read_recording
-from specfit.workflows.simulate import rehearse
-from tests.doors.test_record import Desk
+from specfit.workflows.simulate import simulate
+from tests.doors.test_record import Workplace
 from tests.fakes.runnable import EXPERTS, LAYERS, VOCABULARY, Runnable
 from tests.models.routes.predictors import write_files
 
@@ -19,13 +19,13 @@ HIDDEN, TOP_K = 32, 4
 
 
 @pytest.fixture(scope="module")
-def desk(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    return Desk(runnable, tmp_path_factory.mktemp("rehearsed"))
+def workplace(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    return Workplace(runnable, tmp_path_factory.mktemp("rehearsed"))
 
 
 @pytest.fixture(scope="module")
-def recording(desk: Desk) -> Recording:
-    return read_recording(desk.record())
+def recording(workplace: Workplace) -> Recording:
+    return read_recording(workplace.record())
 
 
 @pytest.mark.parametrize(
@@ -38,17 +38,17 @@ def recording(desk: Desk) -> Recording:
         ("selector=evict",),
     ],
 )
-def test_sums_are_the_rows(desk: Desk, recording: Recording, said: tuple[str, ...]) -> None:
+def test_sums_are_the_rows(workplace: Workplace, recording: Recording, said: tuple[str, ...]) -> None:
     from specfit.decoding.resolve import resolve
 
-    facts = resolve(desk.config())
-    pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
-    files = write_files(desk.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
+    spec = resolve(workplace.config())
+    pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
+    files = write_files(workplace.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
     words = [word.format(files=files) for word in said]
-    rows = totals(desk.replay(recording, *words)).decode
-    before = set((desk.results / "replays").rglob("*"))
-    found = rehearse(desk.config(*words), recording)
-    assert set((desk.results / "replays").rglob("*")) == before, "nothing is left behind"
+    rows = totals(workplace.replay(recording, *words)).decode
+    before = set((workplace.results / "replays").rglob("*"))
+    found = simulate(workplace.config(*words), recording)
+    assert set((workplace.results / "replays").rglob("*")) == before, "nothing is left behind"
     assert list(found.request_ids) == rows.index.tolist()
     for column in ("cycles", *COUNTERS):
         assert found.sums[column].tolist() == rows[column].tolist(), column
@@ -56,25 +56,25 @@ def test_sums_are_the_rows(desk: Desk, recording: Recording, said: tuple[str, ..
     assert found.tokens_per_second == pytest.approx(speed)
 
 
-def test_a_setting_that_was_not_recorded_is_refused(desk: Desk, recording: Recording) -> None:
+def test_a_setting_that_was_not_recorded_is_refused(workplace: Workplace, recording: Recording) -> None:
     from specfit.base.types import SpecfitError
 
     with pytest.raises(SpecfitError, match="a layer has"):
-        rehearse(desk.config(f"cache_slots={EXPERTS + 1}"), recording)
+        simulate(workplace.config(f"cache_slots={EXPERTS + 1}"), recording)
 
 
-def test_no_file_is_read_twice(tmp_path: Path, desk: Desk, recording: Recording) -> None:
+def test_no_file_is_read_twice(tmp_path: Path, workplace: Workplace, recording: Recording) -> None:
     """Predictions of one file are read once, however often a setting is tried."""
-    from specfit.decoding.replay import spec as recorded_facts
+    from specfit.decoding.replay import spec as replay_spec
     from specfit.decoding.resolve import resolve
     from specfit.workflows.recording.predicting import add_predictions
 
-    facts = resolve(desk.config())
-    pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
+    spec = resolve(workplace.config())
+    pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
     files = write_files(tmp_path / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
-    config = desk.config("routes=learned", f"routes.path={files}")
+    config = workplace.config("routes=learned", f"routes.path={files}")
     add_predictions(resolve(config), recording, lambda text: None)
-    recorded_facts._predictions.cache_clear()
-    first, again = (rehearse(config, recording) for _ in range(2))
+    replay_spec._predictions.cache_clear()
+    first, again = (simulate(config, recording) for _ in range(2))
     assert first.sums["cycle_ns"].tolist() == again.sums["cycle_ns"].tolist()
-    assert recorded_facts._predictions.cache_info().misses == 1
+    assert replay_spec._predictions.cache_info().misses == 1

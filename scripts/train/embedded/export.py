@@ -37,14 +37,14 @@ def public_command(arguments: list[str]) -> str:
     return " ".join(["python", "scripts/train/embedded_pair.py", *cut])
 
 
-def provenance(facts: dict[str, Any]) -> dict[str, Any]:
+def provenance(spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "command": public_command(sys.argv[1:]),
         "commit": git_commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        **facts,
+        **spec,
     }
 
 
@@ -53,7 +53,7 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n")
 
 
-def export(work: Path, out: Path, part: str, facts: dict[str, Any]) -> None:
+def export(work: Path, out: Path, part: str, spec: dict[str, Any]) -> None:
     """Replace out/part by work/part plus curve, statistics, card and provenance."""
     folder = out / part
     if folder.exists():
@@ -62,7 +62,7 @@ def export(work: Path, out: Path, part: str, facts: dict[str, Any]) -> None:
     shutil.copy(work / f"{part}_curve.csv", folder / "curve.csv")
     shutil.copy(work / f"{part}_statistics.json", folder / "statistics.json")
     digests = {p.name: file_digest(p) for p in sorted(folder.glob("*.safetensors"))}
-    write_json(folder / "provenance.json", provenance({**facts, "weights_sha256": digests}))
+    write_json(folder / "provenance.json", provenance({**spec, "weights_sha256": digests}))
     (folder / "README.md").write_text(card(folder, part))
     for path in folder.iterdir():
         path.chmod(0o644)  # safetensors writes files only their owner can read

@@ -43,7 +43,7 @@ def export(
     looks: Sequence[Look],
     held_out: Rows,
     pair: Pair,
-    facts: Mapping[str, Any],
+    spec: Mapping[str, Any],
 ) -> None:
     out.mkdir(parents=True, exist_ok=True)
     save_predictor(out / "learned.safetensors", predictor, pair.digests)
@@ -64,7 +64,7 @@ def export(
             "versions": made.versions,
             "shape": asdict(predictor.shape),
             "parameters": predictor.shape.parameters,
-            **facts,
+            **spec,
             "pair": pair.digests,
             "weights_sha256": digests,
         },

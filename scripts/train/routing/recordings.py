@@ -34,12 +34,12 @@ def recorded_gsm8k(train: Path, requests: int, results: Path) -> Recording:
 
 def _made(said: list[str], results: Path) -> Recording:
     config = from_hydra(compose([*said, "record.features=true", f"results_dir={results}"]))
-    facts = resolve(config, config.record.split)
-    who = recording_identity(facts)
+    spec = resolve(config, config.record.split)
+    who = recording_identity(spec)
     folder = results / "recordings" / identity.digest(who)
     if not folder.is_dir():
-        answers = greedy_answers(facts.checkpoint.folder, answerable(facts.workload))
-        tally = make_recording(facts, folder, who, say, answers)
+        answers = greedy_answers(spec.checkpoint.folder, answerable(spec.workload))
+        tally = make_recording(spec, folder, who, say, answers)
         say(f"{tally.token_mismatches} of {tally.tokens} tokens differ from a pass of one text")
     return read_recording(folder)
 
@@ -55,12 +55,12 @@ class Pair:
 def pair_of(results: Path) -> Pair:
     from transformers import AutoConfig
 
-    facts = resolve(from_hydra(compose([f"results_dir={results}"])))
-    shape = facts.geometry.vocabulary, facts.geometry.hidden
+    spec = resolve(from_hydra(compose([f"results_dir={results}"])))
+    shape = spec.geometry.vocabulary, spec.geometry.hidden
     head = load_head(
-        facts.drafter_folder,
-        AutoConfig.from_pretrained(facts.checkpoint.folder),
-        lambda name: facts.checkpoint.tensor(name, shape),
+        spec.drafter_folder,
+        AutoConfig.from_pretrained(spec.checkpoint.folder),
+        lambda name: spec.checkpoint.tensor(name, shape),
     )
-    digests = {"target": facts.target_digest, "drafter": facts.drafter_digest}
+    digests = {"target": spec.target_digest, "drafter": spec.drafter_digest}
     return Pair(digests, head.embed_tokens.weight.float())

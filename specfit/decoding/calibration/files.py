@@ -20,11 +20,11 @@ from specfit.decoding.calibration.fit import (
     columns_of,
     fit_cost,
     held_out,
-    take_probes,
+    run_trials,
 )
-from specfit.decoding.calibration.trials import Probe
+from specfit.decoding.calibration.trials import TreeTrial
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT
-from specfit.decoding.spec import Assemble, Facts
+from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.selection.cost import CostModel
 from specfit.selection.costs import BY_RESIDENCY
 from specfit.selection.fit import fit, fit_affine
@@ -52,65 +52,65 @@ class Calibration:
 
 
 def find_or_make(
-    facts: Facts, assemble: Assemble, results: Path, begins: Callable[[], None] | None = None
+    spec: RunSpec, build: BuildRuntime, results: Path, begins: Callable[[], None] | None = None
 ) -> Calibration:
     """Raises SpecfitError for a given file that was made for another setting.
 
     Fits are kept in results/calibrations. `begins` is called before probes are run, which may take
     a minute.
     """
-    wanted = hashed_part(_identity_parts(facts))
+    wanted = hashed_part(_identity_parts(spec))
     calibration_id = identity.calibration_id(wanted)
-    given = facts.config.calibration.path
+    given = spec.config.calibration.path
     path = results / "calibrations" / f"{calibration_id}.json"
     if given is not None:
-        return _read(facts, Path(given), wanted, calibration_id)
-    if path.exists() and not facts.config.force:
-        return _read(facts, path, wanted, calibration_id)
+        return _read(spec, Path(given), wanted, calibration_id)
+    if path.exists() and not spec.config.force:
+        return _read(spec, path, wanted, calibration_id)
     if begins is not None:
         begins()
-    document = _document(facts, assemble, calibration_id, wanted, take_probes(facts, assemble))
+    document = _document(spec, build, calibration_id, wanted, run_trials(spec, build))
     path.parent.mkdir(parents=True, exist_ok=True)
     # Jobs of one sweep may probe at once: all of them go by one fit.
-    (write_json if facts.config.force else write_json_once)(path, document)
-    return replace(_read(facts, path, wanted, calibration_id), made_now=True)
+    (write_json if spec.config.force else write_json_once)(path, document)
+    return replace(_read(spec, path, wanted, calibration_id), made_now=True)
 
 
-def calibration_id_of(facts: Facts) -> str:
+def calibration_id_of(spec: RunSpec) -> str:
     """Of the fit that a run would use, known before anything is probed."""
-    return identity.calibration_id(hashed_part(_identity_parts(facts)))
+    return identity.calibration_id(hashed_part(_identity_parts(spec)))
 
 
-def _identity_parts(facts: Facts) -> dict[str, Any]:
+def _identity_parts(spec: RunSpec) -> dict[str, Any]:
     """Everything the coefficients may depend on, under its config key."""
-    config = facts.config
+    config = spec.config
     made_up = config.model.routing != "weights"
     routing = {"routing": config.model.routing} if made_up else {}
     parts: dict[str, Any] = {
-        "target": facts.target_digest,
-        "drafter": facts.drafter_digest,
+        "target": spec.target_digest,
+        "drafter": spec.drafter_digest,
         "pool": [config.drafter.top_k, config.drafter.max_depth],
-        "rows": facts.questions.digest,
-        "model": {"dtype": config.model.dtype, "num_layers": facts.geometry.layers} | routing,
-        "profile": facts.profile.digest(),
-        "billed": facts.billing.name,
-        "clock": facts.clock,
-        "cache_slots": calibration_slots(facts),
+        "rows": spec.questions.digest,
+        "model": {"dtype": config.model.dtype, "num_layers": spec.geometry.layers} | routing,
+        "profile": spec.profile.digest(),
+        "billed": spec.billing.name,
+        "clock": spec.clock,
+        "cache_slots": calibration_slots(spec),
         "prefill_chunk": config.prefill_chunk,
         "threads": config.threads,
-        "k": facts.kind.probed(config.selector.k),
+        "k": spec.kind.probed(config.selector.k),
     }
-    parts |= _movement_parts(facts)
+    parts |= _movement_parts(spec)
     if config.cost in BY_RESIDENCY:
         parts["cost"] = config.cost
     if config.drafter.temperature != 1.0:
         parts["temperature"] = config.drafter.temperature
-    return parts | ({"device_name": facts.device_name} if facts.clock == "wall" else {})
+    return parts | ({"device_name": spec.device_name} if spec.clock == "wall" else {})
 
 
-def _movement_parts(facts: Facts) -> dict[str, Any]:
+def _movement_parts(spec: RunSpec) -> dict[str, Any]:
     """What moves and how. With prefetching probes know what the run will: its own routes."""
-    config = facts.config
+    config = spec.config
     parts: dict[str, Any] = {
         # No card knows the future: its coefficients are the default policy's.
         "policy": "lru" if config.policy == CLAIRVOYANT else config.policy,
@@ -122,12 +122,12 @@ def _movement_parts(facts: Facts) -> dict[str, Any]:
         return parts
     parts |= {"prefetch_blocks": config.prefetch_blocks, "routes": asdict(config.routes)}
     parts |= {"seed": config.seed}  # of simulated noise
-    if facts.routes_file is not None:
-        parts["routes_file"] = file_digest(facts.routes_file)
+    if spec.routes_file is not None:
+        parts["routes_file"] = file_digest(spec.routes_file)
     return parts
 
 
-def _read(facts: Facts, path: Path, wanted: identity.Identity, calibration_id: str) -> Calibration:
+def _read(spec: RunSpec, path: Path, wanted: identity.Identity, calibration_id: str) -> Calibration:
     if not path.exists():
         raise SpecfitError(f"calibration.path={path} does not exist")
     stored = _stored(path)
@@ -138,10 +138,10 @@ def _read(facts: Facts, path: Path, wanted: identity.Identity, calibration_id: s
             "leave calibration.path out to make the right one"
         )
     needed = {"cost", "probe_count", "leave_one_state_out"}
-    if not (needed | {"probes"} if facts.kind.unlimited else needed) <= stored.keys():
+    if not (needed | {"probes"} if spec.kind.unlimited else needed) <= stored.keys():
         raise SpecfitError(f"{path} is damaged: it holds no fit; remove it to make a new one")
-    if facts.kind.unlimited:
-        line = fit_affine(*columns_of(_probes_in(stored)), facts.config.selector.k)
+    if spec.kind.unlimited:
+        line = fit_affine(*columns_of(_probes_in(stored)), spec.config.selector.k)
         return Calibration(calibration_id, line, path, made_now=False, is_line=True)
     return Calibration(calibration_id, CostModel.from_dict(stored["cost"]), path, made_now=False)
 
@@ -156,25 +156,25 @@ def _stored(path: Path) -> dict[str, Any]:
     return stored if isinstance(stored, dict) else {}
 
 
-def _probes_in(stored: Mapping[str, Any]) -> list[Probe]:
-    return [Probe(**probe) for probe in stored["probes"]]
+def _probes_in(stored: Mapping[str, Any]) -> list[TreeTrial]:
+    return [TreeTrial(**probe) for probe in stored["probes"]]
 
 
 def _document(
-    facts: Facts,
-    assemble: Assemble,
+    spec: RunSpec,
+    build: BuildRuntime,
     calibration_id: str,
     wanted: identity.Identity,
-    probes: list[Probe],
+    probes: list[TreeTrial],
 ) -> dict[str, Any]:
     left_out = held_out(probes, fit)
     return {
         "calibration_id": calibration_id,
         "identity": wanted,
-        "clock": facts.clock,
-        "device": facts.device_name,
-        "profile": facts.profile.name,
-        "cost": fit_cost(facts, assemble, probes).to_dict(),
+        "clock": spec.clock,
+        "device": spec.device_name,
+        "profile": spec.profile.name,
+        "cost": fit_cost(spec, build, probes).to_dict(),
         "probe_count": len(probes),
         "leave_one_state_out": {
             "mean_absolute_ns": float(np.mean(left_out.absolute_ns)),

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from specfit.base.interfaces import RouteSource
-from specfit.decoding.calibration.trials import Probe, Prober
+from specfit.decoding.calibration.trials import TreeTrial, TreeTrials
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, COMMITTED, QUESTIONS
 from specfit.decoding.factory import build_decoder, build_selector, routes_named
-from specfit.decoding.spec import Assemble, Facts
+from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.selection.cost import CostModel
 from specfit.selection.costs import BY_RESIDENCY
 from specfit.selection.fit import Fitting, LeaveOneOut, fit, leave_one_out
@@ -17,13 +17,13 @@ from specfit.selection.mean_by_size import BySize, by_size
 from specfit.selection.miss_cost_fit import best_prices, fit_misses
 
 
-def calibration_slots(facts: Facts) -> int:
+def calibration_slots(spec: RunSpec) -> int:
     """Slots the fit is made at: uncached runs have their own, cached ones share one or not."""
-    if facts.slots == 0:
+    if spec.slots == 0:
         return 0
-    if facts.config.calibration.at == "own":
-        return facts.slots
-    return min(facts.config.calibration.slots, facts.geometry.experts)
+    if spec.config.calibration.at == "own":
+        return spec.slots
+    return min(spec.config.calibration.slots, spec.geometry.experts)
 
 
 @dataclass(frozen=True)
@@ -34,38 +34,38 @@ class Fitted:
     sizes: BySize
 
 
-def fitted(facts: Facts, assemble: Assemble) -> Fitted:
+def fitted(spec: RunSpec, build: BuildRuntime) -> Fitted:
     """What `find_or_make` would have made, for settings that are tried in passing."""
-    probes, k = take_probes(facts, assemble), facts.kind.probed(facts.config.selector.k)
+    probes, k = run_trials(spec, build), spec.kind.probed(spec.config.selector.k)
     sizes = by_size([probe.family for probe in probes], *columns_of(probes), k)
-    return Fitted(fit_cost(facts, assemble, probes), sizes)
+    return Fitted(fit_cost(spec, build, probes), sizes)
 
 
-def take_probes(facts: Facts, assemble: Assemble) -> list[Probe]:
-    if facts.config.policy == CLAIRVOYANT:
-        facts = replace(facts, config=replace(facts.config, policy="lru"))
-    machine = assemble(facts, calibration_slots(facts), True)
-    drafter = machine.drafter()
-    routes: RouteSource = machine.exact_routes()
-    if facts.config.prefetch != "off":  # what comes in early is what the run's own source says
-        routes = routes_named(facts.config.routes.name)(facts, machine, drafter)
-    prober = Prober(
-        machine.target,
+def run_trials(spec: RunSpec, build: BuildRuntime) -> list[TreeTrial]:
+    if spec.config.policy == CLAIRVOYANT:
+        spec = replace(spec, config=replace(spec.config, policy="lru"))
+    runtime = build(spec, calibration_slots(spec), True)
+    drafter = runtime.drafter()
+    routes: RouteSource = runtime.exact_routes()
+    if spec.config.prefetch != "off":  # what comes in early is what the run's own source says
+        routes = routes_named(spec.config.routes.name)(spec, runtime, drafter)
+    prober = TreeTrials(
+        runtime.target,
         drafter,
         routes,
-        machine.clock(),
-        facts.geometry.experts,
-        facts.kind.probed(facts.config.selector.k),
-        machine.foresight(),
+        runtime.clock(),
+        spec.geometry.experts,
+        spec.kind.probed(spec.config.selector.k),
+        runtime.prefetch_hooks(),
     )
-    if facts.clock == "wall":  # the first use of anything is slow: one untimed walk
-        empty = machine.target.residency()
-        prober.run(facts.questions.requests())
-        machine.target.restore(empty)
-    return prober.run(facts.questions.requests())
+    if spec.clock == "wall":  # the first use of anything is slow: one untimed walk
+        empty = runtime.target.residency()
+        prober.run(spec.questions.requests())
+        runtime.target.restore(empty)
+    return prober.run(spec.questions.requests())
 
 
-def columns_of(probes: list[Probe]) -> tuple[list[int], list[int], list[int]]:
+def columns_of(probes: list[TreeTrial]) -> tuple[list[int], list[int], list[int]]:
     return (
         [probe.size for probe in probes],
         [probe.demand for probe in probes],
@@ -73,38 +73,38 @@ def columns_of(probes: list[Probe]) -> tuple[list[int], list[int], list[int]]:
     )
 
 
-def held_out(probes: list[Probe], fitting: Fitting) -> LeaveOneOut:
+def held_out(probes: list[TreeTrial], fitting: Fitting) -> LeaveOneOut:
     columns = columns_of(probes)
     return leave_one_out([probe.state for probe in probes], *columns, max(columns[0]), fitting)
 
 
-def fit_cost(facts: Facts, assemble: Assemble, probes: list[Probe]) -> CostModel:
-    k = facts.kind.probed(facts.config.selector.k)
-    if facts.config.cost in BY_RESIDENCY:
-        return _by_residency(facts, assemble, probes, k)
+def fit_cost(spec: RunSpec, build: BuildRuntime, probes: list[TreeTrial]) -> CostModel:
+    k = spec.kind.probed(spec.config.selector.k)
+    if spec.config.cost in BY_RESIDENCY:
+        return _by_residency(spec, build, probes, k)
     return fit(*columns_of(probes), k)
 
 
-def _by_residency(facts: Facts, assemble: Assemble, probes: list[Probe], k: int) -> CostModel:
+def _by_residency(spec: RunSpec, build: BuildRuntime, probes: list[TreeTrial], k: int) -> CostModel:
     """The price of a miss from probes; the two of hit_miss from the throughput of the questions."""
     missing = [probe.missing or 0 for probe in probes]
     sizes, _, times = columns_of(probes)
     fitted = fit_misses(sizes, missing, times, k)
-    if facts.config.cost == "miss":
+    if spec.config.cost == "miss":
         return fitted
-    return best_prices(fitted, lambda cost: throughput(facts, assemble, cost))[0]
+    return best_prices(fitted, lambda cost: throughput(spec, build, cost))[0]
 
 
-def throughput(facts: Facts, assemble: Assemble, cost: CostModel) -> float:
+def throughput(spec: RunSpec, build: BuildRuntime, cost: CostModel) -> float:
     """Tokens per nanosecond of decoding the calibration questions, from an empty cache."""
-    machine = assemble(facts, calibration_slots(facts), True)
-    empty = machine.target.residency()
-    decoder = build_decoder(facts, machine, build_selector(facts, cost), machine.clock())
+    runtime = build(spec, calibration_slots(spec), True)
+    empty = runtime.target.residency()
+    decoder = build_decoder(spec, runtime, build_selector(spec, cost), runtime.clock())
     tokens = ns = 0
-    for request in islice(facts.questions.requests(), QUESTIONS):
+    for request in islice(spec.questions.requests(), QUESTIONS):
         for cycle in decoder.decode(replace(request, max_new_tokens=COMMITTED)):
             if cycle.record.cycle:
                 tokens += cycle.record.committed_tokens
                 ns += cycle.record.cycle_ns
-    machine.target.restore(empty)
+    runtime.target.restore(empty)
     return tokens / ns

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from specfit.base.interfaces import Clock, Drafter, Foresight, RouteSource, Selector, Target
+from specfit.base.interfaces import Clock, Drafter, PrefetchHooks, RouteSource, Selector, Target
 from specfit.base.types import DraftTree, IntArray, Request, Routes, Selection, SpecfitError
-from specfit.decoding.cycle import Laps, Session
+from specfit.decoding.cycle import PhaseTimer, DecodeState
 from specfit.decoding.decoder import Decoder
 from specfit.selection.bitmaps import bitmaps
 from specfit.selection.cost import CostModel
@@ -23,7 +23,7 @@ QUESTIONS = 3
 
 
 @dataclass(frozen=True)
-class Probe:
+class TreeTrial:
     """One probe cycle: what was verified and what the cycle took."""
 
     request_id: str
@@ -87,7 +87,7 @@ class Heard(RouteSource):
         self._source.end_cycle()
 
 
-class Prober:
+class TreeTrials:
     """Walks questions by plain cached decoding and probes at fixed positions.
 
     Every probe starts from the state's own KV, drafter cache and residency, put back untimed.
@@ -101,19 +101,19 @@ class Prober:
         clock: Clock,
         num_experts: int,
         k: int,
-        foresight: Foresight | None = None,
+        prefetch_hooks: PrefetchHooks | None = None,
     ) -> None:
         self._target, self._drafter, self._k = target, drafter, k
         self._num_experts = num_experts
         searching = SpecFit(CostModel(np.ones(k + 1), 1.0), num_experts, k)
         self._forced = ForcedTree(searching, drafter.max_depth)
         self._routes = Heard(routes)
-        self._prober = Decoder(target, drafter, self._routes, self._forced, clock, foresight)
+        self._prober = Decoder(target, drafter, self._routes, self._forced, clock, prefetch_hooks)
         self._walker = Decoder(target, None, self._routes, Walking("ar_cache"), clock)
 
-    def run(self, requests: Iterator[Request]) -> list[Probe]:
+    def run(self, requests: Iterator[Request]) -> list[TreeTrial]:
         """Probes of the first QUESTIONS requests that are long enough."""
-        probes: list[Probe] = []
+        probes: list[TreeTrial] = []
         for request in requests:
             found = self._question(request)
             probes += found
@@ -124,11 +124,11 @@ class Prober:
             "set calibration.dataset_path to a file with more of them"
         )
 
-    def _question(self, request: Request) -> list[Probe]:
+    def _question(self, request: Request) -> list[TreeTrial]:
         """All positions of one question, or nothing where its answer ends before the last one."""
-        session = Session(request)
+        session = DecodeState(request)
         self._prober.prefill(session)
-        probes: list[Probe] = []
+        probes: list[TreeTrial] = []
         while session.stop_reason is None:
             if len(session.output_ids) in POSITIONS:
                 probes += self._state(session)
@@ -138,7 +138,7 @@ class Prober:
             self._walker.cycle(session)
         return []
 
-    def _state(self, session: Session) -> list[Probe]:
+    def _state(self, session: DecodeState) -> list[TreeTrial]:
         saved = self._target.residency(), self._target.length, self._drafter.length
         self._routes.probing = True
         trees = self._trees(session)
@@ -151,7 +151,7 @@ class Prober:
             self._put_back(*saved)
             assert record.verified_nodes == len(nodes), "the forced tree was verified"
             probes.append(
-                Probe(
+                TreeTrial(
                     session.request.request_id,
                     len(session.output_ids),
                     family,
@@ -166,10 +166,10 @@ class Prober:
         self._routes.probing = False
         return probes
 
-    def _trees(self, session: Session) -> Sequence[tuple[str, tuple[int, ...]]]:
+    def _trees(self, session: DecodeState) -> Sequence[tuple[str, tuple[int, ...]]]:
         """Both families at every size from 0 to k; size 0 is one tree, probed twice."""
         self._forced.nodes = ()  # nothing of the state before is legal here
-        drafted = self._prober.draft_and_select(session, Laps())
+        drafted = self._prober.draft_and_select(session, PhaseTimer())
         assert drafted.routes is not None
         self._routes.end_cycle()
         rows = bitmaps(drafted.routes, self._num_experts)

@@ -9,7 +9,7 @@ from specfit.decoding.decoder import Decoder
 from specfit.decoding.replay.parts import RecordedTarget
 from specfit.decoding.replay.playback import Playback
 from specfit.decoding.replay.spec import RecordedWorkload
-from specfit.decoding.spec import Facts
+from specfit.decoding.spec import RunSpec
 from specfit.experts.cache import ExpertCache
 from specfit.hardware.clock import ModelledClock
 from specfit.selection.selectors import NoDraft
@@ -18,13 +18,13 @@ from specfit.storage.recording.stats import Plain
 
 
 def plain_decoding(
-    facts: Facts, requests: Sequence[RecordedRequest], stop_ids: Sequence[int], expert_bytes: int
+    spec: RunSpec, requests: Sequence[RecordedRequest], stop_ids: Sequence[int], expert_bytes: int
 ) -> Plain:
     """`ar_cache` on the run's own slots and profile, prefill included."""
-    shape, blocks = facts.geometry, facts.profile.copies_in_flight + 1
-    cache = ExpertCache(shape.layers, shape.experts, facts.slots, staging_blocks=blocks)
-    target = RecordedTarget(Playback(requests), cache, expert_bytes, facts.config.prefill_chunk)
-    clock = ModelledClock(facts.profile, facts.billing)
+    shape, blocks = spec.geometry, spec.profile.copies_in_flight + 1
+    cache = ExpertCache(shape.layers, shape.experts, spec.slots, staging_blocks=blocks)
+    target = RecordedTarget(Playback(requests), cache, expert_bytes, spec.config.prefill_chunk)
+    clock = ModelledClock(spec.profile, spec.billing)
     decoder = Decoder(target, None, None, NoDraft("ar_cache"), clock)
     workload = RecordedWorkload(requests, frozenset(stop_ids))
     total_ns = billed_bytes = 0
@@ -36,4 +36,4 @@ def plain_decoding(
         for cycle in decoder.decode(request):
             total_ns += cycle.record.cycle_ns
             billed_bytes += cycle.record.billed_bytes
-    return Plain(facts.slots, total_ns, billed_bytes)
+    return Plain(spec.slots, total_ns, billed_bytes)

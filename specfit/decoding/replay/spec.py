@@ -1,4 +1,4 @@
-"""Facts of a replay: the recording says what was run, the config how it is run this time."""
+"""RunSpec of a replay: the recording says what was run, the config how it is run this time."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from specfit.decoding.expert_cache_factory import make_cache, pin_most_used
 from specfit.decoding.replay.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
 from specfit.decoding.replay.playback import Playback
 from specfit.decoding.replay.predicted import PredictedRoutes
-from specfit.decoding.spec import Facts, profile_of, settle_slots
+from specfit.decoding.spec import RunSpec, profile_of, settle_slots
 from specfit.experts.prefetch import Prefetcher
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.reference_models import billing
 from specfit.models.target.family import Geometry
-from specfit.selection.registry import kind_of
+from specfit.selection.registry import selector_spec
 from specfit.storage.recording.files import Recording, file_digest
 from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.recording.route_predictions import Predictions, read_predictions
@@ -80,7 +80,7 @@ class RecordedQuestions:
 
 
 @dataclass(frozen=True)
-class RecordedFacts(Facts):
+class ReplayRunSpec(RunSpec):
     """`recording` takes the place of checkpoint, dataset and device."""
 
     recording: Recording
@@ -113,7 +113,7 @@ class RecordedFacts(Facts):
         return f"replay of recording {self.recording_id} (made on {self.recording.device})"
 
 
-def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] = ()) -> Facts:
+def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] = ()) -> RunSpec:
     """Raises SpecfitError where the config asks for what was not recorded.
 
     `said` are the dotted keys that a person set: of what the recording decides, they may only
@@ -129,8 +129,8 @@ def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] 
     bill = billing(settled.gpu.billed, geometry.layers, expert_bytes)
     if settled.gpu.advice:
         notes += (f"profile {profile.name}: {settled.gpu.advice}",)
-    kind = kind_of(settled.selector.name)
-    return RecordedFacts(
+    kind = selector_spec(settled.selector.name)
+    return ReplayRunSpec(
         settled,
         geometry,
         kind,
@@ -193,28 +193,28 @@ def _shown(config: Any, key: str) -> Any:
 
 
 @dataclass(frozen=True)
-class RecordedMachine:
+class ReplayRuntime:
     """The recording's target on a cache of `slots`; nothing here can run a model."""
 
-    facts: RecordedFacts
+    spec: ReplayRunSpec
     playback: Playback
     target: RecordedTarget
 
     def drafter(self) -> RecordedDrafter:
-        return RecordedDrafter(self.playback, self.facts.config.drafter.max_depth)
+        return RecordedDrafter(self.playback, self.spec.config.drafter.max_depth)
 
     def exact_routes(self) -> RecordedRoutes:
         return RecordedRoutes(self.playback)
 
     def learned_routes(self, file: Path, drafter: Drafter) -> PredictedRoutes:
-        predictions = _predictions(self.facts.recording, file_digest(file))
-        return PredictedRoutes(self.playback, self.facts.recording, predictions)
+        predictions = _predictions(self.spec.recording, file_digest(file))
+        return PredictedRoutes(self.playback, self.spec.recording, predictions)
 
     def clock(self) -> ModelledClock:
-        route_ms = self.facts.config.routes.level_ms
-        return ModelledClock(self.facts.profile, self.facts.billing, route_ms)
+        route_ms = self.spec.config.routes.level_ms
+        return ModelledClock(self.spec.profile, self.spec.billing, route_ms)
 
-    def foresight(self) -> Prefetcher | None:
+    def prefetch_hooks(self) -> Prefetcher | None:
         return self.target.cache.prefetcher
 
     def request_begins(self) -> None:
@@ -233,14 +233,14 @@ def _predictions(recording: Recording, digest: str) -> Predictions:
     return read_predictions(recording, digest)
 
 
-def recorded_machine(facts: Facts, slots: int, drafts: bool) -> RecordedMachine:
-    assert isinstance(facts, RecordedFacts), "a replay's machine needs a recording"
-    recording = facts.recording
+def replay_runtime(spec: RunSpec, slots: int, drafts: bool) -> ReplayRuntime:
+    assert isinstance(spec, ReplayRunSpec), "a replay's machine needs a recording"
+    recording = spec.recording
     shape = recording.shape
     playback = Playback([*recording.calibration, *recording.requests])
-    cache = make_cache(facts, slots)
-    chunk = facts.config.prefill_chunk
+    cache = make_cache(spec, slots)
+    chunk = spec.config.prefill_chunk
     target = RecordedTarget(playback, cache, shape.expert_bytes, chunk)
-    machine = RecordedMachine(facts, playback, target)
-    pin_most_used(facts, target, cache, machine.clock())
-    return machine
+    runtime = ReplayRuntime(spec, playback, target)
+    pin_most_used(spec, target, cache, runtime.clock())
+    return runtime

@@ -14,9 +14,9 @@ from specfit.report.analysis.systems import headed, paper_row
 from specfit.report.intervals import Interval, ratio_interval
 from specfit.report.paper_values import SELECTION_MEDIAN_MS, Claim
 from specfit.report.quantities import QUANTITIES
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import WORKLOADS
-from specfit.report.suite_runs import Member, one, pick
+from specfit.report.suite_runs import SuiteRun, one, pick
 from specfit.report.table_format import Cell, Entry, Sheet, change, exact, factor, measured
 from specfit.report.verdict import NOT_COMPARABLE
 from specfit.storage.calibration_files import find_fit
@@ -25,9 +25,9 @@ from specfit.storage.suite import Found
 REPLAYED = "SpecFit's rows are replays of a recording, with a live run's simulated errors."
 
 
-def accuracy_members(desk: Desk) -> list[Member]:
+def accuracy_members(reader: ResultsReader) -> list[SuiteRun]:
     """AR and EAGLE-3 + cache as they ran, SpecFit replayed with every accuracy."""
-    return [*desk.members("section_4_6"), *desk.members("section_4_6", kind="replay")]
+    return [*reader.members("section_4_6"), *reader.members("section_4_6", kind="replay")]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Told:
     cycle: Interval
 
 
-def told(members: Sequence[Member], place: Path) -> list[Told]:
+def told(members: Sequence[SuiteRun], place: Path) -> list[Told]:
     """By workload, from exact routes down."""
     found = []
     for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
@@ -57,7 +57,7 @@ def told(members: Sequence[Member], place: Path) -> list[Told]:
     return found
 
 
-def _told(member: Member, ar: Member, eagle: Member, place: Path) -> Told:
+def _told(member: SuiteRun, ar: SuiteRun, eagle: SuiteRun, place: Path) -> Told:
     rows, speed = member.rows, QUANTITIES["speed"]
     return Told(
         member.workload,
@@ -73,7 +73,7 @@ def _told(member: Member, ar: Member, eagle: Member, place: Path) -> Told:
     )
 
 
-def believed_union(member: Member, place: Path) -> Interval:
+def believed_union(member: SuiteRun, place: Path) -> Interval:
     """Mean F of the selections as the selector's routes counted it: (predicted - b_|S|) / beta."""
     if member.calibration_id is None:
         raise SpecfitError(f"run {member.rows.info.run_id} selected without a fit")
@@ -121,7 +121,7 @@ def accuracy_sheet(found: Sequence[Told], timed: str) -> Sheet:
     return Sheet("SpecFit told routes of some accuracy", columns, tuple(rows), note)
 
 
-def accuracy_paper_sheet(claims: Sequence[Claim], members: Sequence[Member]) -> Sheet:
+def accuracy_paper_sheet(claims: Sequence[Claim], members: Sequence[SuiteRun]) -> Sheet:
     columns = ("quantity", "paper's place", "paper", "ours", "verdict")
     rows = []
     for claim in claims:

@@ -9,14 +9,14 @@ from specfit.base.types import SpecfitError
 from specfit.report.analysis.systems import headed
 from specfit.report.quantities import QUANTITIES
 from specfit.report.styles import WORKLOADS, style_of
-from specfit.report.suite_runs import Member, one, pick
+from specfit.report.suite_runs import SuiteRun, one, pick
 from specfit.report.table_format import Entry, Sheet, change, exact, factor, measured
 
 BASELINES = ("ar", "ar_cache", "eagle3", "eagle3_cache")
 Values = Mapping[str, Any]
 
 
-def profile_values(member: Member) -> Values:
+def profile_values(member: SuiteRun) -> Values:
     """The numbers of the profile that the run was billed by."""
     gpu = member.config["gpu"]
     return {key: gpu[key] for key in gpu if key not in ("name", "billed")}
@@ -38,7 +38,7 @@ def changed(values: Values, usual: Values) -> str:
     return ", ".join(parts) or "as it is"
 
 
-def constants_sheet(members: Sequence[Member], timed: str) -> Sheet:
+def constants_sheet(members: Sequence[SuiteRun], timed: str) -> Sheet:
     """SpecFit's speed-up over each other system, one row per workload and changed constant."""
     usual = most_common([profile_values(m) for m in members])
     columns = (
@@ -59,7 +59,7 @@ def constants_sheet(members: Sequence[Member], timed: str) -> Sheet:
     return Sheet("Speed-up of SpecFit as assumed constants change", columns, tuple(rows))
 
 
-def _ratios(runs: Sequence[Member]) -> list[Entry]:
+def _ratios(runs: Sequence[SuiteRun]) -> list[Entry]:
     ours, speed = one(runs, system="specfit").rows, QUANTITIES["speed"]
     found: list[Entry] = [exact(speed.of(ours).value)]
     for name in BASELINES:

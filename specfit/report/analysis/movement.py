@@ -11,11 +11,11 @@ from specfit.report.intervals import Interval, ratio_interval
 from specfit.report.metrics import totals
 from specfit.report.quantities import QUANTITIES, copy_scale, times
 from specfit.report.styles import style_of
-from specfit.report.suite_runs import Member, pick
+from specfit.report.suite_runs import SuiteRun, pick
 from specfit.report.table_format import Entry, Sheet, factor, measured
 from specfit.storage.rows import RunRows
 
-NEUTRAL = {
+HASH_DEFAULTS = {
     "routes": "atlas",
     "policy": "lru",
     "bypass": "False",
@@ -45,36 +45,36 @@ class Setting:
     temperature: str
 
     @classmethod
-    def of(cls, member: Member) -> Setting:
+    def of(cls, member: SuiteRun) -> Setting:
         config = member.config
-        told = {key: str(config.get(key, value)) for key, value in NEUTRAL.items()}
+        told = {key: str(config.get(key, value)) for key, value in HASH_DEFAULTS.items()}
         drafter = config.get("drafter", {})
-        told["temperature"] = str(drafter.get("temperature", NEUTRAL["temperature"]))
+        told["temperature"] = str(drafter.get("temperature", HASH_DEFAULTS["temperature"]))
         return cls(**told | {"routes": _routes(member)})
 
     @property
     def is_plain(self) -> bool:
-        return all(getattr(self, key) == value for key, value in NEUTRAL.items())
+        return all(getattr(self, key) == value for key, value in HASH_DEFAULTS.items())
 
     def differs_in(self, *keys: str) -> bool:
         """Only in these is it not the paper's, if at all."""
-        return all(getattr(self, k) == v for k, v in NEUTRAL.items() if k not in keys)
+        return all(getattr(self, k) == v for k, v in HASH_DEFAULTS.items() if k not in keys)
 
     def words(self) -> str:
-        parts = [f"{k}={v}" for k, v in vars(self).items() if v != NEUTRAL[k] and k != "bypass"]
+        parts = [f"{k}={v}" for k, v in vars(self).items() if v != HASH_DEFAULTS[k] and k != "bypass"]
         return ", ".join(parts + (["bypass"] if self.bypass == "True" else [])) or "the paper's"
 
 
-def _routes(member: Member) -> str:
+def _routes(member: SuiteRun) -> str:
     routes: Mapping[str, object] = member.config.get("routes", {})
-    name = str(routes.get("name", NEUTRAL["routes"]))
+    name = str(routes.get("name", HASH_DEFAULTS["routes"]))
     return f"{name} {100 * member.accuracy:.0f} %" if name == "noisy" else name
 
 
 class Field:
     """One workload's runs under the profile as it is."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
+    def __init__(self, members: Sequence[SuiteRun]) -> None:
         values = {id(m): _profile(m) for m in members}
         usual = most_common(list(values.values()))
         self.all = members
@@ -98,7 +98,7 @@ class Field:
         return min(found, key=lambda m: m.system != system).rows if found else None
 
 
-def _profile(member: Member) -> dict[str, object]:
+def _profile(member: SuiteRun) -> dict[str, object]:
     """Without the host's constant: it is read by who runs experts there alone."""
     return {k: v for k, v in profile_values(member).items() if k != HOST_KEY}
 
@@ -172,7 +172,7 @@ def _by_slots(
             line: list[Entry] = [field.name, style_of(system).label, setting.words()]
             for s in slots:
                 run = field.rows(system, setting, s)
-                plain = field.rows(system, Setting(**NEUTRAL), s)
+                plain = field.rows(system, Setting(**HASH_DEFAULTS), s)
                 line += [_of("speed", run), _over(run, plain), _of(second, run)]
             rows.append(tuple(line))
     return Sheet(title, tuple(columns), tuple(rows))
@@ -204,7 +204,7 @@ def goal_sheet(fields: Sequence[Field], timed: str) -> Sheet:
     return Sheet(title, tuple(columns), tuple(rows), note)
 
 
-def _goal_cells(one: Member, held: Sequence[Member], slots: int) -> tuple[Entry, ...]:
+def _goal_cells(one: SuiteRun, held: Sequence[SuiteRun], slots: int) -> tuple[Entry, ...]:
     def of(system: str, at: int) -> RunRows:
         found = [m for m in pick(held, system=system, slots=at) if at != slots or _is_plain(m)]
         if not found:
@@ -217,7 +217,7 @@ def _goal_cells(one: Member, held: Sequence[Member], slots: int) -> tuple[Entry,
     return Setting.of(one).words(), _of("speed", one.rows), *over
 
 
-def _is_plain(member: Member) -> bool:
+def _is_plain(member: SuiteRun) -> bool:
     return Setting.of(member).is_plain
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from specfit.report.explain import phase_sums
 from specfit.report.metrics import ratio, totals
 from specfit.report.styles import PHASES, WORKLOADS, rank, style_of
-from specfit.report.suite_runs import Member
+from specfit.report.suite_runs import SuiteRun
 from specfit.report.table_format import Entry, Sheet, exact
 
 
@@ -26,7 +26,7 @@ class Split:
         return sum(self.ms.values())
 
 
-def splits(members: Sequence[Member]) -> list[Split]:
+def splits(members: Sequence[SuiteRun]) -> list[Split]:
     """By workload, then in the registry's order of systems."""
     order = list(WORKLOADS)
     found = []

@@ -15,9 +15,9 @@ import pandas as pd
 
 from specfit.base.types import PROBABILITY_ONE
 from specfit.report.intervals import Floats, Interval, interval_of, ratio_interval
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.styles import WORKLOADS
-from specfit.report.suite_runs import Member, workload_of
+from specfit.report.suite_runs import SuiteRun, workload_of
 from specfit.report.table_format import Entry, Sheet, change, measured
 from specfit.storage.rows import RunRows
 
@@ -38,18 +38,18 @@ class Promises:
     cycles: pd.DataFrame
 
 
-def promised(desk: Desk) -> tuple[list[Promises], list[Drafter], list[RunRows]]:
+def promised(reader: ResultsReader) -> tuple[list[Promises], list[Drafter], list[RunRows]]:
     """Of the replays of suite `predictions` and the counts of their recordings."""
     order = list(WORKLOADS)
-    members = desk.members("predictions", kind="replay")
+    members = reader.members("predictions", kind="replay")
     members.sort(key=lambda m: order.index(m.workload))
-    found = desk.suites("predictions")[0]
+    found = reader.suites("predictions")[0]
     documents = [found.document(c.label) for c in found.suite.cells if c.kind == "bench"]
     drafters = sorted(map(drafter, documents), key=lambda d: order.index(d.workload))
     return [promises(m) for m in members], drafters, [m.rows for m in members]
 
 
-def promises(member: Member) -> Promises:
+def promises(member: SuiteRun) -> Promises:
     rows = member.rows.cycles
     rows = rows[(rows["cycle"] > 0) & rows["predicted_ns"].notna()]
     deepest = rows["drafted_levels"].max()

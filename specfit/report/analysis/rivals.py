@@ -8,7 +8,7 @@ from specfit.report.intervals import Interval, ratio_interval
 from specfit.report.metrics import totals
 from specfit.report.quantities import QUANTITIES, copy_scale, times
 from specfit.report.styles import rank, style_of
-from specfit.report.suite_runs import Member
+from specfit.report.suite_runs import SuiteRun
 from specfit.report.table_format import Entry, Sheet, factor, measured
 from specfit.storage.rows import RunRows
 
@@ -28,7 +28,7 @@ Rule = tuple[str, int, str]
 """Key of labels.SYSTEMS, selector.k, and what else was set: "" where nothing was."""
 
 
-def rule_of(member: Member) -> Rule:
+def rule_of(member: SuiteRun) -> Rule:
     selector, set_apart = member.config.get("selector", {}), []
     if (objective := member.config.get("objective", "ratio")) != "ratio":
         set_apart.append(str(objective))
@@ -38,7 +38,7 @@ def rule_of(member: Member) -> Rule:
     return member.system, int(selector.get("k", 0)), ", ".join(set_apart)
 
 
-def rules_of(members: Sequence[Member]) -> list[Rule]:
+def rules_of(members: Sequence[SuiteRun]) -> list[Rule]:
     """In the registry's order, a rule's fixed sizes ascending."""
     return sorted({rule_of(m) for m in members}, key=lambda r: (rank(r[0]), r[1:]))
 
@@ -51,7 +51,7 @@ def named(rule: Rule) -> str:
 class Field:
     """The runs of one workload by rule and slots. An uncached system stands at every slot count."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
+    def __init__(self, members: Sequence[SuiteRun]) -> None:
         self.members = members
         self.rules = rules_of(members)
         self.slots = sorted({m.slots for m in members} - {0}, reverse=True)

@@ -11,7 +11,7 @@ import numpy as np
 from specfit.report.intervals import Floats, Interval, interval_of
 from specfit.report.metrics import ratio, shared_requests, totals
 from specfit.report.quantities import QUANTITIES
-from specfit.report.suite_runs import Member, pick
+from specfit.report.suite_runs import SuiteRun, pick
 from specfit.report.table_format import Cell, Entry, Sheet, change, exact, measured
 from specfit.storage.rows import RunRows
 
@@ -45,7 +45,7 @@ KEPT_NOTE = (
 )
 
 
-def source_of(member: Member) -> Source:
+def source_of(member: SuiteRun) -> Source:
     routes = member.config.get("routes", {})
     return str(routes.get("name", "")), str(member.config.get("cost", "union"))
 
@@ -93,7 +93,7 @@ class Setting:
         return Cell(f"{found.text} tokens/s", found.value, found.low, found.high)
 
 
-def settings(members: Sequence[Member]) -> list[Setting]:
+def settings(members: Sequence[SuiteRun]) -> list[Setting]:
     """Workload by workload in the suite's order, slots descending."""
     found = []
     for dataset in dict.fromkeys(m.rows.info.dataset for m in members):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.report.styles import WORKLOADS
-from specfit.report.suite_runs import Member
+from specfit.report.suite_runs import SuiteRun
 from specfit.report.table_format import Cell, Entry, Sheet, exact
 from specfit.storage.calibration_files import find_fit, states_of
 from specfit.storage.manifest import Manifest
@@ -33,7 +33,7 @@ PAPER = {
 }
 
 
-def setup_sheet(members: Sequence[Member], configs: Configs, place: Path) -> Sheet:
+def setup_sheet(members: Sequence[SuiteRun], configs: Configs, place: Path) -> Sheet:
     """The pair and the method's limits, the paper's beside ours."""
     said = [configs[m.rows.info.run_id] for m in members]
     fits = [find_fit(m.calibration_id, place) for m in members if m.calibration_id]
@@ -93,7 +93,7 @@ def _hundredths(value: float) -> str:
     return f"{value:.2f}"
 
 
-def workload_sheet(members: Sequence[Member], configs: Configs) -> Sheet:
+def workload_sheet(members: Sequence[SuiteRun], configs: Configs) -> Sheet:
     """What was asked and answered, once per workload."""
     columns = (
         "workload",
@@ -128,7 +128,7 @@ def workload_sheet(members: Sequence[Member], configs: Configs) -> Sheet:
     return Sheet("Workloads", columns, tuple(rows.values()))
 
 
-def fits_sheet(members: Sequence[Member], place: Path) -> Sheet:
+def fits_sheet(members: Sequence[SuiteRun], place: Path) -> Sheet:
     """The cost models that runs selected by: b_0 .. b_K, beta and their error."""
     fits: dict[str, tuple[Entry, ...]] = {}
     for member in members:

@@ -10,7 +10,7 @@ from specfit.report.intervals import Interval
 from specfit.report.paper_values import Claim
 from specfit.report.quantities import QUANTITIES
 from specfit.report.styles import WORKLOADS, style_of
-from specfit.report.suite_runs import Member, one, pick
+from specfit.report.suite_runs import SuiteRun, one, pick
 from specfit.report.table_format import Entry, Sheet, change, measured
 from specfit.storage.rows import RunRows
 
@@ -29,7 +29,7 @@ class Point:
     ratios: dict[str, Interval]
 
 
-def points(members: Sequence[Member]) -> list[Point]:
+def points(members: Sequence[SuiteRun]) -> list[Point]:
     """By workload, system, and slots from many to none; SpecFit at 0 slots ends both its lines."""
     found = []
     for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
@@ -44,7 +44,7 @@ def points(members: Sequence[Member]) -> list[Point]:
     return found
 
 
-def _point(member: Member, base: Member, system: str) -> Point:
+def _point(member: SuiteRun, base: SuiteRun, system: str) -> Point:
     ratios = {name: QUANTITIES[name].ratio(member.rows, base.rows) for name in QUANTITIES_SHOWN}
     return Point(member.workload, system, member.slots, ratios)
 
@@ -68,7 +68,7 @@ def slots_sheet(found: Sequence[Point], timed: str) -> Sheet:
     return Sheet("Against EAGLE-3 at the same slots (at 0: vanilla EAGLE-3)", columns, tuple(rows))
 
 
-def slots_paper_sheet(claims: Sequence[Claim], members: Sequence[Member]) -> Sheet:
+def slots_paper_sheet(claims: Sequence[Claim], members: Sequence[SuiteRun]) -> Sheet:
     """The paper's gain at each slot count beside ours."""
     columns = ("slots", "quantity", "paper's place", "paper", "ours", "verdict")
     rows = [
@@ -78,6 +78,6 @@ def slots_paper_sheet(claims: Sequence[Claim], members: Sequence[Member]) -> She
     return Sheet("The paper beside ours", columns, tuple(rows))
 
 
-def _runs(claim: Claim, members: Sequence[Member]) -> dict[str, RunRows]:
+def _runs(claim: Claim, members: Sequence[SuiteRun]) -> dict[str, RunRows]:
     held = pick(members, workload=claim.workload, slots=claim.slots)
     return {m.system: m.rows for m in reversed(held)}

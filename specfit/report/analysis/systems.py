@@ -10,10 +10,10 @@ from specfit.report.intervals import Interval
 from specfit.report.metrics import MEASURES, mean_measures, same_ids, same_scores, shared_requests
 from specfit.report.paper_values import Claim, claims_of
 from specfit.report.quantities import QUANTITIES, score
-from specfit.report.reader import Desk
+from specfit.report.reader import ResultsReader
 from specfit.report.repeats import spread
 from specfit.report.styles import rank, style_of
-from specfit.report.suite_runs import Member, by_system, pick
+from specfit.report.suite_runs import SuiteRun, by_system, pick
 from specfit.report.table_format import Cell, Entry, Sheet, change, factor, measured, plain
 from specfit.report.verdict import is_open, verdict
 from specfit.storage.rows import RunRows
@@ -21,20 +21,20 @@ from specfit.storage.rows import RunRows
 Runs = Mapping[str, RunRows]  # key of labels.SYSTEMS -> its run
 
 
-def systems_table(desk: Desk, name: str, title: str) -> Table:
+def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
     """Systems side by side, SpecFit over each other one, and the paper's values."""
-    members, runs = desk.members(name), runs_of(desk, name)
+    members, runs = reader.members(name), runs_of(reader, name)
     others = [s for s in runs if not s.startswith("specfit")]
     sheets = {
         "": systems_sheet(runs, "Systems"),
         "ratios": ratios_sheet(runs, "specfit", others, "SpecFit against each other system"),
         "paper": paper_sheet(claims_of(name), runs, "The paper beside ours"),
     }
-    stamp = desk.stamp([m.rows for m in members], name, extra=[INTERVALS])
+    stamp = reader.stamp([m.rows for m in members], name, extra=[INTERVALS])
     return Table(name, title, sheets, stamp, [equal_scores(runs), *repeated(members)])
 
 
-def repeated(members: Sequence[Member]) -> list[str]:
+def repeated(members: Sequence[SuiteRun]) -> list[str]:
     """Run-to-run spread of decode speed, where a suite repeats its runs."""
     notes = []
     for system in sorted({m.system for m in members}, key=rank):
@@ -45,9 +45,9 @@ def repeated(members: Sequence[Member]) -> list[str]:
     return notes
 
 
-def runs_of(desk: Desk, suite: str) -> dict[str, RunRows]:
+def runs_of(reader: ResultsReader, suite: str) -> dict[str, RunRows]:
     """One run per system of a suite of one workload, in the registry's order."""
-    members = desk.members(suite)
+    members = reader.members(suite)
     return by_system(members, sorted({m.system for m in members}, key=rank))
 
 

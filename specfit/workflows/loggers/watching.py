@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from specfit.decoding.cycle import Cycle
-from specfit.decoding.spec import Facts
+from specfit.decoding.spec import RunSpec
 from specfit.storage.request_files import Part
 from specfit.workflows.loggers.background import Background, Sink
 from specfit.workflows.loggers.metrics import closing_of, request_metrics
@@ -21,16 +21,16 @@ class Logger:
     Without a `background` (logger=none) nothing is done.
     """
 
-    def __init__(self, facts: Facts, background: Background | None) -> None:
-        self._facts, self._background = facts, background
-        self._timed = "modelled" if facts.clock == "modelled" else "measured"
+    def __init__(self, spec: RunSpec, background: Background | None) -> None:
+        self._spec, self._background = spec, background
+        self._timed = "modelled" if spec.clock == "modelled" else "measured"
         self._seen, self._ended = 0, False
 
     def __enter__(self) -> Logger:
         if self._background is not None:
-            facts = self._facts
-            name = f"{facts.config.selector.name}, {facts.slots} slots, {facts.config.dataset.name}"
-            config = facts.settled() | {"clock": facts.clock, "device_name": facts.device_name}
+            spec = self._spec
+            name = f"{spec.config.selector.name}, {spec.slots} slots, {spec.config.dataset.name}"
+            config = spec.settled() | {"clock": spec.clock, "device_name": spec.device_name}
             self._background.put(lambda sink: sink.begin(name, config))
         return self
 
@@ -44,7 +44,7 @@ class Logger:
             return
         if not self._ended:
             self._background.put(lambda sink: sink.end(None))
-        self._background.close(self._facts.config.logger.wait_s)
+        self._background.close(self._spec.config.logger.wait_s)
 
     # -- what it sees --------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ class Logger:
         """A run that was found finished is logged as well: its table, rows and figures."""
         self._ended = True
         if self._background is not None:
-            results = Path(self._facts.config.results_dir)
+            results = Path(self._spec.config.results_dir)
             self._background.put(lambda sink: sink.end(closing_of(folder, results)))
 
 
@@ -94,16 +94,16 @@ class Together:
             watcher.finishes_request(part)
 
 
-def logger_of(facts: Facts) -> Logger:
+def logger_of(spec: RunSpec) -> Logger:
     """Started before anything is loaded, so that its imports are done when the clock runs."""
-    config = facts.config.logger
+    config = spec.config.logger
     if config.name == "none":
-        return Logger(facts, None)
+        return Logger(spec, None)
 
     def make() -> Sink:
         from specfit.workflows.loggers.wandb import WandbSink
 
-        return WandbSink(config, Path(facts.config.results_dir))
+        return WandbSink(config, Path(spec.config.results_dir))
 
     def warn(text: str) -> None:
         print(f"specfit: logger {config.name} {text}", file=sys.stderr)
@@ -111,4 +111,4 @@ def logger_of(facts: Facts) -> Logger:
     def say(text: str) -> None:
         print(f"logger {config.name}: {text}")
 
-    return Logger(facts, Background(make, say, warn))
+    return Logger(spec, Background(make, say, warn))

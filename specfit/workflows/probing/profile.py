@@ -15,7 +15,7 @@ import numpy as np
 
 from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
-from specfit.decoding.resolve import Resolved
+from specfit.decoding.resolve import LiveRunSpec
 from specfit.hardware import fit_profile
 from specfit.hardware.bandwidth import Bandwidth, gbps_at, latency_us, measure_link
 from specfit.hardware.clock import ModelledClock
@@ -57,26 +57,26 @@ class Probed:
 
 def probe_machine(config: RunConfig, slots: int | str) -> Probed:
     """`slots` are those of the cached systems that the modelled clock is held against."""
-    facts = settled(config, "ar_cache", roomy(config))
-    link = measure_link(facts.device)
+    spec = settled(config, "ar_cache", roomy(config))
+    link = measure_link(spec.device)
     fitted, checked = Bench(fit_trials(config)), Bench(check_trials(config, slots))
     half = checked.requests // 2
     if half == 0:
         raise SpecfitError("a probe needs two requests that can be asked; raise limit")
     for index in range(half):
         fitted.there(index)
-        weighed = checked.trials["specfit"].facts
-        rough = cost_of(profile_from(fitted.seen, facts, link), weighed)
+        weighed = checked.trials["specfit"].spec
+        rough = cost_of(profile_from(fitted.seen, spec, link), weighed)
         checked.trials["specfit"] = Trial(weighed, rough)
         checked.there(half + index)
         checked.back(half + index)
         fitted.back(index)
-    profile = profile_from(fitted.seen, facts, link)
-    spread = fit_profile.spread(fitted.seen, lambda seen: constants(seen, facts, link))
-    own = Billing.own(facts.billing.own_layers, facts.billing.own_expert_bytes)
+    profile = profile_from(fitted.seen, spec, link)
+    spread = fit_profile.spread(fitted.seen, lambda seen: constants(seen, spec, link))
+    own = Billing.own(spec.billing.own_layers, spec.billing.own_expert_bytes)
     clock = ModelledClock(profile, own)
     compared = [
-        compare(name, seen, clock, checked.trials[name].facts.kind.reads_routes)
+        compare(name, seen, clock, checked.trials[name].spec.kind.reads_routes)
         for name, seen in checked.seen.items()
     ]
     return Probed(profile, spread, link, compared, load_per_core())
@@ -105,9 +105,9 @@ def fit_trials(config: RunConfig) -> dict[str, Trial]:
         "streamed_tree": Trial(settled(config, "eagle3", 0)),
         "searched": Trial(settled(config, "specfit", most), CostModel(np.ones(8), 1.0)),
     }
-    facts = trials["resident_ar"].facts
-    if not overlaps(facts):
-        few = facts.geometry.experts // 4
+    spec = trials["resident_ar"].spec
+    if not overlaps(spec):
+        few = spec.geometry.experts // 4
         trials["evicting_ar"] = Trial(settled(config, "ar_cache", few))
         trials["evicting_tree"] = Trial(settled(config, "eagle3_cache", few))
     return trials
@@ -117,32 +117,32 @@ def check_trials(config: RunConfig, slots: int | str) -> dict[str, Trial]:
     return {name: Trial(settled(config, name, slots)) for name in SYSTEMS}
 
 
-def overlaps(facts: Resolved) -> bool:
+def overlaps(spec: LiveRunSpec) -> bool:
     """Whether copies travel while experts compute."""
-    return facts.device.type == "cuda"
+    return spec.device.type == "cuda"
 
 
 # -- a profile -----------------------------------------------------------------------------------
 
 
-def profile_from(seen: Group, facts: Resolved, link: Sequence[Bandwidth]) -> Profile:
-    slug = "-".join("".join(c if c.isalnum() else " " for c in facts.device_name.lower()).split())
-    found = constants(seen, facts, link)
+def profile_from(seen: Group, spec: LiveRunSpec, link: Sequence[Bandwidth]) -> Profile:
+    slug = "-".join("".join(c if c.isalnum() else " " for c in spec.device_name.lower()).split())
+    found = constants(seen, spec, link)
     return Profile(
         name=f"probe-{slug}",
-        gpu_names=(facts.device_name,),
-        overlap=overlaps(facts),
-        copies_in_flight=facts.profile.copies_in_flight,
+        gpu_names=(spec.device_name,),
+        overlap=overlaps(spec),
+        copies_in_flight=spec.profile.copies_in_flight,
         notes=dict.fromkeys(found, "measured"),
         **found,  # type: ignore[arg-type]
     )
 
 
 def constants(
-    seen: Mapping[str, Sequence[Observed]], facts: Resolved, link: Sequence[Bandwidth]
+    seen: Mapping[str, Sequence[Observed]], spec: LiveRunSpec, link: Sequence[Bandwidth]
 ) -> dict[str, float]:
     """Values of a profile, in its units."""
-    overlap, block_bytes = overlaps(facts), facts.billing.own_expert_bytes
+    overlap, block_bytes = overlaps(spec), spec.billing.own_expert_bytes
     every = [cycle for cycles in seen.values() for cycle in cycles]
     cost, draft = fit_forward(every, overlap), fit_draft(every)
     gbps, latency = gbps_at(link, block_bytes), latency_us(link)
@@ -165,14 +165,14 @@ def constants(
     }
 
 
-def cost_of(profile: Profile, facts: Resolved) -> CostModel:
+def cost_of(profile: Profile, spec: LiveRunSpec) -> CostModel:
     """What the profile says a cycle costs; which tree it picks matters here less than that the same
     trees are measured and billed."""
     assert profile.link_gbps is not None and profile.fixed_ms is not None
-    levels = facts.config.drafter.max_depth * profile.draft_level_ms + profile.extension_ms
+    levels = spec.config.drafter.max_depth * profile.draft_level_ms + profile.extension_ms
     base_ms = profile.fixed_ms + levels + profile.selection_ms
-    sizes = np.arange(facts.config.selector.k + 1)
-    copy_ns = facts.billing.own_expert_bytes / profile.link_gbps + profile.copy_latency_us * 1e3
+    sizes = np.arange(spec.config.selector.k + 1)
+    copy_ns = spec.billing.own_expert_bytes / profile.link_gbps + profile.copy_latency_us * 1e3
     nodes_ms = profile.node_ms * sizes + np.where(sizes > 0, profile.tree_ms, 0.0)
     intercepts = np.asarray((base_ms + nodes_ms) * 1e6, dtype=np.float64)
     return CostModel(intercepts, profile.expert_us * 1e3 + copy_ns)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from specfit.base.config import GpuConfig, RunConfig, SelectorConfig
 from specfit.base.types import Request
 from specfit.decoding.factory import build_decoder, build_selector
-from specfit.decoding.live import build_machine
+from specfit.decoding.live import build_runtime
 from specfit.decoding.oracle_texts import is_scripted, make_script
-from specfit.decoding.resolve import Resolved, find_device, resolve
+from specfit.decoding.resolve import LiveRunSpec, find_device, resolve
 from specfit.decoding.spec import answerable
 from specfit.experts.copies import CpuCopyEngine
 from specfit.hardware.clock import WallClock
@@ -33,7 +33,7 @@ Group = dict[str, list[Observed]]
 
 def settled(
     config: RunConfig, selector: str, slots: int | str, k: int = SelectorConfig.k
-) -> Resolved:
+) -> LiveRunSpec:
     """The config as this machine, on the wall clock, with another selector."""
     plain = GpuConfig(
         name="local",
@@ -54,18 +54,18 @@ def roomy(config: RunConfig) -> str:
     return "fit" if device.type == "cuda" else "all"
 
 
-def prepare(config: RunConfig, run: Callable[[Resolved], None], say: Callable[[str], None]) -> None:
+def prepare(config: RunConfig, run: Callable[[LiveRunSpec], None], say: Callable[[str], None]) -> None:
     """An oracle needs its script before anything is measured."""
-    facts = settled(config, "eagle3_cache", roomy(config))
-    if is_scripted(facts):
-        make_script(facts, run, say)
+    spec = settled(config, "eagle3_cache", roomy(config))
+    if is_scripted(spec):
+        make_script(spec, run, say)
 
 
 @dataclass(frozen=True)
 class Trial:
     """One system at one slot count; `cost` is for a selector that weighs one."""
 
-    facts: Resolved
+    spec: LiveRunSpec
     cost: CostModel | None = None
 
 
@@ -79,7 +79,7 @@ class Bench:
     def __init__(self, trials: Mapping[str, Trial]) -> None:
         self.trials = dict(trials)
         self.seen: Group = {name: [] for name in trials}
-        self._requests = {name: answerable(trial.facts.workload) for name, trial in trials.items()}
+        self._requests = {name: answerable(trial.spec.workload) for name, trial in trials.items()}
         self._before: dict[str, Residency] = {}  # of the turn
         self._after: dict[str, Residency] = {}
 
@@ -101,13 +101,13 @@ class Bench:
 
     def _decode(self, name: str, request: Request) -> list[Observed]:
         """After a few untimed tokens, which leave the residency as it was."""
-        facts, cost = self.trials[name].facts, self.trials[name].cost
-        machine = build_machine(facts, facts.slots, facts.kind.drafts)
+        spec, cost = self.trials[name].spec, self.trials[name].cost
+        machine = build_runtime(spec, spec.slots, spec.kind.drafts)
         clock = machine.clock()
         if isinstance(machine.engine.copies, CpuCopyEngine):
             machine.engine.copies.timer = TIMER
             clock = WallClock(_nothing, machine.target.expert_bytes, TIMER)
-        decoder = build_decoder(facts, machine, build_selector(facts, cost), clock)
+        decoder = build_decoder(spec, machine, build_selector(spec, cost), clock)
         before = self._before.get(name) or machine.target.residency()
         for _ in decoder.decode(replace(request, max_new_tokens=WARM_UP_TOKENS)):
             pass

@@ -11,19 +11,19 @@ import numpy as np
 
 from specfit.base.types import RequestError
 from specfit.decoding.calibration.trials import POSITIONS, QUESTIONS
-from specfit.decoding.resolve import Resolved
+from specfit.decoding.resolve import LiveRunSpec
 from specfit.storage.recording.requests import RecordedRequest
 from specfit.workflows.recording.teacher_forcing import Greedy, Recorder
 
 
 def record_requests(
-    facts: Resolved, recorder: Recorder, rows: Sequence[int], known: Mapping[str, Sequence[int]]
+    spec: LiveRunSpec, recorder: Recorder, rows: Sequence[int], known: Mapping[str, Sequence[int]]
 ) -> list[RecordedRequest]:
     """Those `rows` of the workload; a request that cannot be made is a row with its status.
 
     `known` are greedy ids by request.
     """
-    workload = facts.workload
+    workload = spec.workload
     failed: dict[int, str] = {}
     greedy: dict[int, Greedy] = {}
     for row in rows:
@@ -47,12 +47,12 @@ def record_requests(
     return recorded
 
 
-def record_calibration(facts: Resolved, recorder: Recorder) -> Iterator[RecordedRequest]:
+def record_calibration(spec: LiveRunSpec, recorder: Recorder) -> Iterator[RecordedRequest]:
     """Every question that the prober walks, the too short ones included: they warm the cache."""
 
     def answers() -> Iterator[tuple[int, Greedy]]:
         long = 0
-        for row, request in enumerate(facts.questions.requests()):
+        for row, request in enumerate(spec.questions.requests()):
             answer = recorder.greedy(request)
             long += len(answer.output_ids) > POSITIONS[-1]
             yield row, answer
@@ -60,7 +60,7 @@ def record_calibration(facts: Resolved, recorder: Recorder) -> Iterator[Recorded
                 return
 
     walked = answers()
-    while batch := list(islice(walked, facts.config.record.batch)):
+    while batch := list(islice(walked, spec.config.record.batch)):
         found = recorder.record([answer for _, answer in batch], most=POSITIONS[-1])
         for (row, answer), (prompt, pools) in zip(batch, found, strict=True):
             yield _recorded(row, "", answer, prompt, pools)

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from specfit.base.types import ROOT, DraftTree, SpecfitError
-from specfit.decoding.live import build_machine
+from specfit.decoding.live import build_runtime
 from specfit.decoding.replay.recent import recent_uses
 from specfit.decoding.replay.routes import check_same_pair
-from specfit.decoding.resolve import Resolved
+from specfit.decoding.resolve import LiveRunSpec
 from specfit.models.routes.predictor import (
     DECAYS,
     RoutePredictor,
@@ -41,29 +41,29 @@ from specfit.workflows.recording.target_teacher import TeacherTarget
 Say = Callable[[str], None]
 
 
-def add_predictions(facts: Resolved, recording: Recording, say: Say) -> Path:
+def add_predictions(spec: LiveRunSpec, recording: Recording, say: Say) -> Path:
     """The folder of routes=learned's predictions for this recording, made when missing."""
-    file = facts.routes_file
-    if facts.config.routes.name != "learned" or file is None:
+    file = spec.routes_file
+    if spec.config.routes.name != "learned" or file is None:
         raise SpecfitError(
             "predictions of routes=learned can be added to a recording; the other sources need none"
         )
     check_same_pair(
-        recording.identity, facts.target_digest, facts.drafter_digest, facts.config.model.dtype
+        recording.identity, spec.target_digest, spec.drafter_digest, spec.config.model.dtype
     )
     digest = file_digest(file)
     folder = predictions_folder(recording, digest)
-    if folder.is_dir() and not facts.config.force:
+    if folder.is_dir() and not spec.config.force:
         say(f"found predicted (force=true predicts again): {folder}")
         return folder
-    pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
-    predictor = load_predictor(file, pair, facts.device)
-    teacher = _Teacher(facts, predictor)
+    pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
+    predictor = load_predictor(file, pair, spec.device)
+    teacher = _Teacher(spec, predictor)
     found: dict[str, list[Predicted]] = {}
     # Calibration texts too: with prefetching, probes are predicted as the run is.
     asked = [(key, one) for key, one in keyed(recording) if one.positions]
-    for start in range(0, len(asked), facts.config.record.batch):
-        batch = asked[start : start + facts.config.record.batch]
+    for start in range(0, len(asked), spec.config.record.batch):
+        batch = asked[start : start + spec.config.record.batch]
         predicted = teacher.predict([one for _, one in batch])
         found |= {key: ones for (key, _), ones in zip(batch, predicted, strict=True)}
         say(f"predicted {len(found)} of {len(asked)} requests")
@@ -72,16 +72,16 @@ def add_predictions(facts: Resolved, recording: Recording, say: Say) -> Path:
 
 
 class _Teacher:
-    def __init__(self, facts: Resolved, predictor: RoutePredictor) -> None:
-        machine = build_machine(facts, facts.slots, True)
-        assert machine.head is not None, "a recording was drafted by a head"
-        target, aux = machine.target, machine.head.config.aux_layer_ids
+    def __init__(self, spec: LiveRunSpec, predictor: RoutePredictor) -> None:
+        runtime = build_runtime(spec, spec.slots, True)
+        assert runtime.head is not None, "a recording was drafted by a head"
+        target, aux = runtime.target, runtime.head.config.aux_layer_ids
         self._target = TeacherTarget(
-            machine.loaded, machine.engine, aux, target.cache_argument, facts.device
+            runtime.loaded, runtime.engine, aux, target.cache_argument, spec.device
         )
-        shape = facts.config.drafter
-        self._drafter = TeacherDrafter(machine.head, shape.max_depth, shape.top_k, facts.device)
-        self._head, self._predictor, self._device = machine.head, predictor, facts.device
+        shape = spec.config.drafter
+        self._drafter = TeacherDrafter(runtime.head, shape.max_depth, shape.top_k, spec.device)
+        self._head, self._predictor, self._device = runtime.head, predictor, spec.device
 
     def predict(self, batch: Sequence[RecordedRequest]) -> list[list[Predicted]]:
         texts = []

@@ -27,18 +27,18 @@ def record(composed: Any) -> int:
     from specfit.workflows.progress import headline, say
     from specfit.workflows.recording.recorder import make_recording, recording_identity, shard_rows
 
-    facts = resolve(config, config.record.split)
-    say(headline(facts))
-    who = recording_identity(facts)
+    spec = resolve(config, config.record.split)
+    say(headline(spec))
+    who = recording_identity(spec)
     folder = Path(config.results_dir) / "recordings" / identity.digest(who)
     if folder.is_dir() and not config.force:
         say(f"found recorded (force=true records it again): {folder}")
         say(size_line(folder))
         return 0
-    requests = len(shard_rows(facts))
-    say(expected_recording(facts, requests))
+    requests = len(shard_rows(spec))
+    say(expected_recording(spec, requests))
     with Countdown() as countdown:
-        tally = make_recording(facts, folder, who, say, watch=countdown)
+        tally = make_recording(spec, folder, who, say, watch=countdown)
     plain = read_manifest(folder)["notes"].get("ar_cache")
     for sentence in tally.sentences(None if plain is None else Plain(**plain)):
         say(sentence)
@@ -75,9 +75,9 @@ def predict(config: RunConfig) -> int:
 
     assert config.recording is not None
     recording = read_recording(find_recording(config.recording, Path(config.results_dir)))
-    facts = resolve(config)
-    say(headline(facts))
-    folder = add_predictions(facts, recording, say)
+    spec = resolve(config)
+    say(headline(spec))
+    folder = add_predictions(spec, recording, say)
     size = sum(file.stat().st_size for file in folder.iterdir())
     per_1000 = size / max(recording.positions, 1) / 1e3
     say(f"size: {per_1000:.2f} MB per 1,000 output tokens")

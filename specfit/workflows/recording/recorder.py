@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from specfit.base.config import RunConfig, hashed_part
 from specfit.base.types import SpecfitError
-from specfit.decoding.live import build_machine
+from specfit.decoding.live import build_runtime
 from specfit.decoding.replay.plain import plain_decoding
-from specfit.decoding.resolve import Resolved, stop_ids
+from specfit.decoding.resolve import LiveRunSpec, stop_ids
 from specfit.storage import identity, provenance
 from specfit.storage.find import finished_runs
 from specfit.storage.recording.batches import RecordingParts
@@ -45,23 +45,23 @@ class Watch(Protocol):
     def advances(self, count: int) -> None: ...
 
 
-def recording_identity(facts: Resolved) -> identity.Identity:
+def recording_identity(spec: LiveRunSpec) -> identity.Identity:
     """What decides tokens and pools: no slots, selector, profile or clock."""
-    config = facts.config
+    config = spec.config
     dataset = asdict(config.dataset)
     for key in ("limit", "max_new_tokens"):
         del dataset[key]
     parts = {
         "version": VERSION,
-        "target": facts.target_digest,
-        "drafter": facts.drafter_digest,
+        "target": spec.target_digest,
+        "drafter": spec.drafter_digest,
         "pool": [config.drafter.top_k, config.drafter.max_depth],
-        "rows": [facts.workload.digests[i] for i in shard_rows(facts)],
+        "rows": [spec.workload.digests[i] for i in shard_rows(spec)],
         "dataset": dataset,
-        "calibration": facts.questions.digest,
+        "calibration": spec.questions.digest,
         "model": {
             "dtype": config.model.dtype,
-            "num_layers": facts.geometry.layers,
+            "num_layers": spec.geometry.layers,
             "routing": config.model.routing,
         },
         "max_new_tokens": config.new_tokens,
@@ -71,17 +71,17 @@ def recording_identity(facts: Resolved) -> identity.Identity:
     return hashed_part(parts | ({"features": True} if config.record.features else {}))
 
 
-def recording_folder(facts: Resolved) -> Path:
-    who = recording_identity(facts)
-    return Path(facts.config.results_dir) / "recordings" / identity.digest(who)
+def recording_folder(spec: LiveRunSpec) -> Path:
+    who = recording_identity(spec)
+    return Path(spec.config.results_dir) / "recordings" / identity.digest(who)
 
 
-def find_or_record(facts: Resolved, say: Say) -> Path:
+def find_or_record(spec: LiveRunSpec, say: Say) -> Path:
     """The folder of this recording, made when missing."""
-    folder = recording_folder(facts)
+    folder = recording_folder(spec)
     if not (folder / MANIFEST).is_file():
         say(f"recording {folder.name} first")
-        make_recording(facts, folder, recording_identity(facts), say)
+        make_recording(spec, folder, recording_identity(spec), say)
     return folder
 
 
@@ -99,8 +99,8 @@ def refuse_made_up(config: RunConfig) -> None:
         )
 
 
-def shard_rows(facts: Resolved) -> list[int]:
-    total, shard = len(facts.workload.ids), facts.config.record.shard
+def shard_rows(spec: LiveRunSpec) -> list[int]:
+    total, shard = len(spec.workload.ids), spec.config.record.shard
     if shard is None:
         return list(range(total))
     try:
@@ -113,7 +113,7 @@ def shard_rows(facts: Resolved) -> list[int]:
 
 
 def make_recording(
-    facts: Resolved,
+    spec: LiveRunSpec,
     folder: Path,
     who: identity.Identity,
     say: Say,
@@ -126,15 +126,15 @@ def make_recording(
     is counted. `watch` sees each batch that is done, `say` hears the same in words where there is
     none. The tally is of the requests; the calibration's is in the notes.
     """
-    refuse_made_up(facts.config)
+    refuse_made_up(spec.config)
     parts = RecordingParts(folder, who)
     with parts.locked(lambda: say("waiting for the same recording")):
-        if (folder / MANIFEST).is_file() and not facts.config.force:
+        if (folder / MANIFEST).is_file() and not spec.config.force:
             made = read_manifest(folder)["notes"].get("requests")  # by another, meanwhile
             return Tally.total([made] if made else [])
-        if facts.config.force:
+        if spec.config.force:
             parts.drop()
-        making = _Making(facts, folder, who, parts, known)
+        making = _Making(spec, folder, who, parts, known)
         making.run(say, watch)
         recording = making.whole()
         write_recording(folder, recording)
@@ -147,44 +147,44 @@ class _Making:
 
     def __init__(
         self,
-        facts: Resolved,
+        spec: LiveRunSpec,
         folder: Path,
         who: identity.Identity,
         parts: RecordingParts,
         known: Mapping[str, Sequence[int]] | None,
     ) -> None:
-        self._facts, self._parts, self._kept = facts, parts, parts.kept()
-        shape = _shape(facts)  # refuses what a recording cannot hold, before anything is loaded
-        machine = build_machine(facts, facts.slots, True)
-        self._recorder = Recorder(facts, machine, features=facts.config.record.features)
+        self._spec, self._parts, self._kept = spec, parts, parts.kept()
+        shape = _shape(spec)  # refuses what a recording cannot hold, before anything is loaded
+        machine = build_runtime(spec, spec.slots, True)
+        self._recorder = Recorder(spec, machine, features=spec.config.record.features)
         self._source: str | None = None
         if known is None:
-            known, self._source = _known_outputs(facts)
+            known, self._source = _known_outputs(spec)
         self._known = known
         self._empty = Recording(
             folder.name,
             who,
-            _config(facts),
+            _config(spec),
             shape,
-            tuple(sorted(stop_ids(facts.checkpoint))),
-            facts.device_name,
+            tuple(sorted(stop_ids(spec.checkpoint))),
+            spec.device_name,
             (),
             (),
             [provenance.collect().as_dict()],
         )
 
     def run(self, say: Say, watch: Watch | None) -> None:
-        facts = self._facts
-        rows = shard_rows(facts)
+        spec = self._spec
+        rows = shard_rows(spec)
         done = {one.row for part in self._kept for one in part.requests}
         left = [row for row in rows if row not in done]
         if done:
             say(f"{len(done)} of {len(rows)} requests were recorded before; going on after them")
         if watch is not None:
             watch.starts(len(rows), len(done))
-        for start in range(0, len(left), facts.config.record.batch):
-            batch = left[start : start + facts.config.record.batch]
-            found = record_requests(facts, self._recorder, batch, self._known)
+        for start in range(0, len(left), spec.config.record.batch):
+            batch = left[start : start + spec.config.record.batch]
+            found = record_requests(spec, self._recorder, batch, self._known)
             self._keep(f"{batch[0]:06d}", found, [], self._source)
             if watch is not None:
                 watch.advances(len(batch))
@@ -192,7 +192,7 @@ class _Making:
                 recorded = len(rows) - len(left) + start + len(batch)
                 say(f"recorded {recorded} of {len(rows)} requests")
         if not any(part.calibration for part in self._kept):
-            questions = list(record_calibration(facts, self._recorder))
+            questions = list(record_calibration(spec, self._recorder))
             self._keep("calibration", [], questions, None)
             say(f"recorded {len(questions)} calibration questions")
 
@@ -219,9 +219,9 @@ class _Making:
             "requests": Tally.total([part.notes for part in kept if part.requests]).as_dict(),
             "calibration": Tally.total([part.notes for part in kept if part.calibration]).as_dict(),
         }
-        if self._facts.clock == "modelled":
+        if self._spec.clock == "modelled":
             empty = self._empty
-            plain = plain_decoding(self._facts, requests, empty.stop_ids, empty.shape.expert_bytes)
+            plain = plain_decoding(self._spec, requests, empty.stop_ids, empty.shape.expert_bytes)
             notes["ar_cache"] = asdict(plain)
         return replace(
             self._empty,
@@ -232,29 +232,29 @@ class _Making:
         )
 
 
-def _config(facts: Resolved) -> dict[str, Any]:
-    settled = facts.settled()
+def _config(spec: LiveRunSpec) -> dict[str, Any]:
+    settled = spec.settled()
     del settled["record"], settled["recording"]
     return settled
 
 
-def _shape(facts: Resolved) -> Shape:
-    geometry = asdict(facts.geometry)
+def _shape(spec: LiveRunSpec) -> Shape:
+    geometry = asdict(spec.geometry)
     names = ("layers", "experts", "top_k", "hidden", "intermediate", "vocabulary", "context")
     known = {name: geometry[name] for name in names}
-    return Shape(**known, expert_bytes=facts.billing.own_expert_bytes)
+    return Shape(**known, expert_bytes=spec.billing.own_expert_bytes)
 
 
-def _known_outputs(facts: Resolved) -> tuple[dict[str, Sequence[int]], str | None]:
+def _known_outputs(spec: LiveRunSpec) -> tuple[dict[str, Sequence[int]], str | None]:
     """Greedy ids by request of a finished run with the same requests and target, and its id."""
-    runs = Path(facts.config.results_dir) / "runs"
-    config = facts.config
+    runs = Path(spec.config.results_dir) / "runs"
+    config = spec.config
     wanted = {
-        "requests_digest": requests_digest(facts),
-        "target_digest": facts.target_digest,
+        "requests_digest": requests_digest(spec),
+        "target_digest": spec.target_digest,
         "dtype": config.model.dtype,
         "threads": config.threads,
-        "device": facts.device_name,
+        "device": spec.device_name,
     }
     for folder, manifest in finished_runs(runs, **wanted):
         rows = load_run(folder).requests

@@ -56,7 +56,7 @@ class Forest:
         return np.concatenate([text, own], axis=1)
 
 
-def plant(text: IntArray, trees: Sequence[DraftTree]) -> Forest:
+def pack(text: IntArray, trees: Sequence[DraftTree]) -> Forest:
     """`trees` are the pools of the last rows of `text` [T], one a row."""
     said, length = text.tolist(), len(text)
     seen: dict[tuple[int, int], int] = {}  # (place above, token) -> place

@@ -23,7 +23,7 @@ from specfit.base.types import DraftTree, IntArray, Routes
 from specfit.experts.engine import ExpertEngine
 from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
-from specfit.workflows.recording.target_forest import Forest, plant
+from specfit.workflows.recording.target_forest import Forest, pack
 
 ROWS = 512
 """Rows of the text in one call of attention or of the output head."""
@@ -102,7 +102,7 @@ class TeacherTarget:
         self, passes: Sequence[TextPass], pools: Sequence[Sequence[DraftTree]]
     ) -> list[list[Routes]]:
         """One atlas for every pool; request r's pools have the last len(pools[r]) rows as roots."""
-        forests = [plant(done.tokens, trees) for done, trees in zip(passes, pools, strict=True)]
+        forests = [pack(done.tokens, trees) for done, trees in zip(passes, pools, strict=True)]
         hidden = [self._embed(forest.tokens) for forest in forests]
         pairs = zip(passes, forests, strict=True)
         attends = [self._pooled(done.kv, forest) for done, forest in pairs]

@@ -15,8 +15,8 @@ import numpy as np
 
 from specfit.base.types import DraftTree, ForwardTrace, Request, Routes
 from specfit.decoding.decoder import Decoder
-from specfit.decoding.live import Machine
-from specfit.decoding.resolve import Resolved
+from specfit.decoding.live import Runtime
+from specfit.decoding.resolve import LiveRunSpec
 from specfit.selection.selectors import NoDraft
 from specfit.storage.recording.requests import pools_of
 from specfit.storage.recording.stats import Tally
@@ -37,22 +37,22 @@ class Greedy:
 class Recorder:
     """Records requests of one run in batches."""
 
-    facts: Resolved
-    machine: Machine
+    spec: LiveRunSpec
+    runtime: Runtime
     features: bool
     tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
-        facts, machine = self.facts, self.machine
-        assert machine.head is not None, "a recorder drafts"
-        target = machine.target
-        aux = machine.head.config.aux_layer_ids
+        spec, runtime = self.spec, self.machine
+        assert runtime.head is not None, "a recorder drafts"
+        target = runtime.target
+        aux = runtime.head.config.aux_layer_ids
         self._target = TeacherTarget(
-            machine.loaded, machine.engine, aux, target.cache_argument, facts.device
+            runtime.loaded, runtime.engine, aux, target.cache_argument, spec.device
         )
-        shape = facts.config.drafter
-        self._drafter = TeacherDrafter(machine.head, shape.max_depth, shape.top_k, facts.device)
-        self._decoder = Decoder(target, None, None, NoDraft("ar_cache"), machine.clock())
+        shape = spec.config.drafter
+        self._drafter = TeacherDrafter(runtime.head, shape.max_depth, shape.top_k, spec.device)
+        self._decoder = Decoder(target, None, None, NoDraft("ar_cache"), runtime.clock())
 
     def greedy(self, request: Request, known: Sequence[int] | None = None) -> Greedy:
         """By plain decoding, unless the ids are known."""
@@ -124,8 +124,8 @@ class Recorder:
         for one in self._target.streamed:
             tally.passes += 1
             tally.rows += one.rows
-        if self.facts.clock == "modelled":
-            clock, blocks = self.machine.clock(), self.facts.profile.copies_in_flight + 1
+        if self.spec.clock == "modelled":
+            clock, blocks = self.runtime.clock(), self.spec.profile.copies_in_flight + 1
             clock.start()
             for _ in range(levels):
                 clock.bill_draft_level()

@@ -40,7 +40,7 @@ def launch(cells: Sequence[Planned], results: Path, launcher: str, values: Seque
             lost = hydra_workers.lost_worker(error)
             if lost is None:
                 raise
-            hydra_workers.complain(SpecfitError(lost))
+            hydra_workers.print_error(SpecfitError(lost))
             return
     for job in ended:
         try:

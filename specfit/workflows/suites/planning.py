@@ -139,10 +139,10 @@ def work_of(line: Sequence[str], results: Path, is_replay: bool) -> Work:
     from specfit.workflows.suites.composing import composed
 
     try:
-        facts = resolve(from_hydra(composed([*line, f"results_dir={results}"])))
-        recording = digest(recording_identity(facts)) if is_replay else None
-        requests = len(facts.workload.ids)
-        return Work(run_id_of(facts), facts.config, facts.slots, requests, recording)
+        spec = resolve(from_hydra(composed([*line, f"results_dir={results}"])))
+        recording = digest(recording_identity(spec)) if is_replay else None
+        requests = len(spec.workload.ids)
+        return Work(run_id_of(spec), spec.config, spec.slots, requests, recording)
     except (HydraException, OmegaConfBaseException) as error:
         raise SpecfitError(f"{' '.join(line)}: {explain(error)}") from None
     except SpecfitError as error:

@@ -12,7 +12,7 @@ from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import MANIFEST, Recording, read_once
 from specfit.storage.suite import Cell
-from specfit.workflows.hydra_cli import complain, guarded
+from specfit.workflows.hydra_cli import print_error, guarded
 from specfit.workflows.suites.files import key_of
 from specfit.workflows.suites.planning import Plan, Planned
 
@@ -64,7 +64,7 @@ def _run(one: Planned, results: Path, say: Say) -> None:
 
 
 def _replay(one: Planned, results: Path, say: Say) -> None:
-    from specfit.decoding.replay.spec import recorded_machine, resolve_replay
+    from specfit.decoding.replay.spec import replay_runtime, resolve_replay
     from specfit.workflows.execute import execute
     from specfit.workflows.progress import Progress
     from specfit.workflows.replay import BELOW
@@ -74,9 +74,9 @@ def _replay(one: Planned, results: Path, say: Say) -> None:
     if config.routes.name == "learned":
         _predict(config, recording, say)
     said = [key_of(item) for item in one.overrides]
-    facts = resolve_replay(config, recording, said)
-    with Progress(facts) as progress:
-        _check_id(one, execute(facts, recorded_machine, progress, below=BELOW).folder)
+    spec = resolve_replay(config, recording, said)
+    with Progress(spec) as progress:
+        _check_id(one, execute(spec, replay_runtime, progress, below=BELOW).folder)
 
 
 def _recorded(one: Planned, results: Path, say: Say) -> Recording:
@@ -133,4 +133,4 @@ RUNNERS: dict[str, Callable[[Planned, Path, Say], None]] = {
 
 def _check_id(one: Planned, folder: Path) -> None:
     if folder.name != one.cell.id:
-        complain(SpecfitError(f"{one.cell.id} became {folder.name}: code or files changed"))
+        print_error(SpecfitError(f"{one.cell.id} became {folder.name}: code or files changed"))

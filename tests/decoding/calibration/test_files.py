@@ -37,10 +37,10 @@ def test_the_closure_shares_the_papers_probes(facts_of: Any) -> None:
 
 def test_its_cost_is_the_line_through_them(facts_of: Any, calibration: Path) -> None:
     from specfit.decoding.calibration.files import describe, find_or_make
-    from specfit.decoding.live import build_machine
+    from specfit.decoding.live import build_runtime
 
     said = ("selector=closure", "selector.k=25", f"calibration.path={calibration}")
-    found = find_or_make(facts_of(*said), build_machine, calibration.parent)
+    found = find_or_make(facts_of(*said), build_runtime, calibration.parent)
     probes = json.loads(calibration.read_text())["probes"]
     columns = [[probe[name] for probe in probes] for name in ("size", "demand", "cycle_ns")]
     expected = fit_affine(*columns, 25)

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from specfit.base.types import DraftTree, Request, Selection, SpecfitError
-from specfit.decoding.calibration.trials import Probe, Prober
-from specfit.decoding.cycle import Session
+from specfit.decoding.calibration.trials import TreeTrial, TreeTrials
+from specfit.decoding.cycle import DecodeState
 from specfit.decoding.decoder import Decoder
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.profile import Billing, Profile
@@ -55,9 +55,9 @@ class Bench:
             PROFILE, Billing("large", SCALE * LAYERS, 4000, LAYERS, EXPERT_BYTES)
         )
         routes = AtlasRoutes(self.target)
-        self.prober = Prober(self.target, self.drafter, routes, self.clock, EXPERTS, K)
+        self.prober = TreeTrials(self.target, self.drafter, routes, self.clock, EXPERTS, K)
 
-    def probes(self, *starts: int) -> list[Probe]:
+    def probes(self, *starts: int) -> list[TreeTrial]:
         return self.prober.run(iter(questions(*starts)))
 
 
@@ -157,8 +157,8 @@ def test_probes_of_a_state_leave_the_real_machine_untouched(pair: Pair, slots: i
     def next_cycle(probe: bool) -> tuple[DraftTree, torch.Tensor, list[list[int]], list[int]]:
         target, drafter = pair.target(slots), pair.drafter(max_depth=3)
         clock = pair.clock()
-        prober = Prober(target, drafter, AtlasRoutes(target), clock, PAIR_EXPERTS, 3)
-        session = Session(pair.request(2, 30))
+        prober = TreeTrials(target, drafter, AtlasRoutes(target), clock, PAIR_EXPERTS, 3)
+        session = DecodeState(pair.request(2, 30))
         prober._prober.prefill(session)
         if probe:
             before = [*session.output_ids], target.length, drafter.length, target.residency()

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from specfit.storage.rows import RunRows, load_run
-from tests.fakes.runnable import Command, Ended, Runnable
+from tests.fakes.runnable import Command, JobResult, Runnable
 
 SMALL = ("limit=2", "max_new_tokens=8", "cache_slots=4", "selector=ecospec")
 """A rule that reads routes and needs no fit: its runs take no calibration."""
@@ -27,7 +27,7 @@ def recording(said: tuple[str, ...], record_command: Command) -> str:
     return Path(ended.out.splitlines()[-1].partition(": ")[2]).name
 
 
-def rows(ended: Ended) -> RunRows:
+def rows(ended: JobResult) -> RunRows:
     assert ended.code == 0, ended.err
     return load_run(Path(ended.out.splitlines()[-1].removeprefix("rows: ")))
 

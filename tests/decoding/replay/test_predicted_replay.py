@@ -10,7 +10,7 @@ import pytest
 from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import Recording, file_digest, read_recording
 from specfit.storage.recording.route_predictions import read_predictions
-from tests.doors.test_record import Desk, assert_same_rows
+from tests.doors.test_record import Workplace, assert_same_rows
 from tests.fakes.runnable import EXPERTS, LAYERS, VOCABULARY, Runnable
 from tests.models.routes.predictors import write_files
 
@@ -20,28 +20,28 @@ HIDDEN, TOP_K = 32, 4
 
 
 @pytest.fixture(scope="module")
-def desk(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    return Desk(runnable, tmp_path_factory.mktemp("predicted"))
+def workplace(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    return Workplace(runnable, tmp_path_factory.mktemp("predicted"))
 
 
 @pytest.fixture(scope="module")
-def files(desk: Desk) -> Path:
+def files(workplace: Workplace) -> Path:
     from specfit.decoding.resolve import resolve
 
-    facts = resolve(desk.config())
-    pair = {"target": facts.target_digest, "drafter": facts.drafter_digest}
-    return write_files(desk.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
+    spec = resolve(workplace.config())
+    pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
+    return write_files(workplace.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
 
 
 @pytest.fixture(scope="module")
-def recording(desk: Desk, files: Path) -> Recording:
+def recording(workplace: Workplace, files: Path) -> Recording:
     from specfit.decoding.resolve import resolve
     from specfit.workflows.recording.predicting import add_predictions
 
-    recording = read_recording(desk.record())
-    facts = resolve(desk.config("routes=learned", f"routes.path={files}"))
-    folder = add_predictions(facts, recording, lambda text: None)
-    assert add_predictions(facts, recording, lambda text: None) == folder, "found again"
+    recording = read_recording(workplace.record())
+    spec = resolve(workplace.config("routes=learned", f"routes.path={files}"))
+    folder = add_predictions(spec, recording, lambda text: None)
+    assert add_predictions(spec, recording, lambda text: None) == folder, "found again"
     return recording
 
 
@@ -49,35 +49,35 @@ def recording(desk: Desk, files: Path) -> Recording:
 @pytest.mark.parametrize("slots", [3, EXPERTS])
 @pytest.mark.parametrize("routes", ["learned", "token_table", "last_token"])
 def test_replayed_rows_are_the_runs(
-    desk: Desk, recording: Recording, files: Path, routes: str, slots: int, cost: str
+    workplace: Workplace, recording: Recording, files: Path, routes: str, slots: int, cost: str
 ) -> None:
     said = [f"routes={routes}", f"cache_slots={slots}", f"cost={cost}"]
     if routes != "last_token":
         said.append(f"routes.path={files}")
-    live = desk.live(*said)
-    assert_same_rows(live, desk.replay(recording, *said))
+    live = workplace.live(*said)
+    assert_same_rows(live, workplace.replay(recording, *said))
     billed = live.cycles["route_ns"].sum()
     assert (billed > 0) == (routes != "last_token")
 
 
 @pytest.mark.parametrize("routes", ["learned", "token_table", "last_token"])
 def test_a_prefetching_run_is_fitted_as_its_replay_is(
-    desk: Desk, recording: Recording, files: Path, routes: str
+    workplace: Workplace, recording: Recording, files: Path, routes: str
 ) -> None:
     """Its probes are predicted too: what a source remembers is the text before them, no probe."""
     said = [f"routes={routes}", "cache_slots=3", "calibration.at=own", "prefetch=layer"]
     if routes != "last_token":
         said.append(f"routes.path={files}")
-    live = desk.live(*said)
-    assert_same_rows(live, desk.replay(recording, *said))
+    live = workplace.live(*said)
+    assert_same_rows(live, workplace.replay(recording, *said))
     assert live.cycles["prefetched_experts"].sum() > 0
 
 
 def test_the_id_names_the_predictor_and_not_its_folder(
-    desk: Desk, recording: Recording, files: Path, tmp_path: Path
+    workplace: Workplace, recording: Recording, files: Path, tmp_path: Path
 ) -> None:
     def run_id(*said: str) -> str:
-        return desk.replay(recording, "selector=specfit", "cache_slots=3", *said).info.run_id
+        return workplace.replay(recording, "selector=specfit", "cache_slots=3", *said).info.run_id
 
     here = run_id("routes=token_table", f"routes.path={files}")
     copy = tmp_path / "copy"
@@ -87,8 +87,8 @@ def test_the_id_names_the_predictor_and_not_its_folder(
     assert run_id() != here
     from specfit.decoding.resolve import resolve
 
-    facts = resolve(desk.config())
-    pair = {"target": facts.target_digest, "drafter": "x"}
+    spec = resolve(workplace.config())
+    pair = {"target": spec.target_digest, "drafter": "x"}
     write_files(tmp_path / "other", pair, HIDDEN + 1, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
     with pytest.raises(SpecfitError, match="holds no predictions of this route source"):
         run_id("routes=learned", f"routes.path={tmp_path / 'other'}")
@@ -96,7 +96,7 @@ def test_the_id_names_the_predictor_and_not_its_folder(
         run_id("routes=learned", f"routes.path={copy}")
 
 
-def test_predictions_are_of_every_row(desk: Desk, recording: Recording, files: Path) -> None:
+def test_predictions_are_of_every_row(workplace: Workplace, recording: Recording, files: Path) -> None:
     found = read_predictions(recording, file_digest(files / "learned.safetensors"))
     for request in recording.requests:
         for position, one in enumerate(found[request.request_id]):
@@ -109,15 +109,15 @@ def test_predictions_are_of_every_row(desk: Desk, recording: Recording, files: P
 
 
 def test_a_study_of_the_sources(
-    desk: Desk, recording: Recording, files: Path, monkeypatch: pytest.MonkeyPatch
+    workplace: Workplace, recording: Recording, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Recall and unions as plain loops over sets count them."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "scripts"))
     from study_routes import studied
 
     said = ("routes=learned", f"routes.path={files}", "cache_slots=3")
-    run_id = desk.replay(recording, *said).info.run_id
-    document = studied(desk.results / "replays" / run_id)
+    run_id = workplace.replay(recording, *said).info.run_id
+    document = studied(workplace.results / "replays" / run_id)
     found, sizes = document["sources"], document["sizes"]
     assert sizes[0]["flop"] == 2 * sizes[0]["held_bytes"], "four rows, float32"
     assert sizes[1]["flop"] > sizes[0]["flop"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from specfit.base.types import DraftTree, Routes, SpecfitError
-from specfit.decoding.calibration.trials import Prober
+from specfit.decoding.calibration.trials import TreeTrials
 from specfit.decoding.replay.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
 from specfit.decoding.replay.playback import Playback
 from specfit.decoding.replay.routes import KnownRoutes
@@ -66,14 +66,14 @@ def test_probes_equal_the_live_ones(slots: int) -> None:
     asked = scripts.requests(60, 0, 3, 7, new_tokens=64)
     target = ScriptedTarget(chain(*scripts.TEXT), slots)
     drafter = ScriptedDrafter(scripts.GUESSES, scripts.DEPTH)
-    live = Prober(target, drafter, AtlasRoutes(target), scripts.clock(), EXPERTS, 7)
+    live = TreeTrials(target, drafter, AtlasRoutes(target), scripts.clock(), EXPERTS, 7)
     playback = Playback(scripts.record(asked, most=48))
     parts = (
         RecordedTarget(playback, ExpertCache(LAYERS, EXPERTS, slots), EXPERT_BYTES, None),
         RecordedDrafter(playback, scripts.DEPTH),
         RecordedRoutes(playback),
     )
-    replay = Prober(*parts, scripts.clock(), EXPERTS, 7)
+    replay = TreeTrials(*parts, scripts.clock(), EXPERTS, 7)
     assert live.run(iter(asked)) == replay.run(iter(asked))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from specfit.base.interfaces import Drafter, RouteSource, Target
 from specfit.base.types import DraftTree, Request, Routes
-from specfit.decoding.cycle import Session
+from specfit.decoding.cycle import DecodeState
 from specfit.decoding.decoder import Decoder
 from specfit.hardware.clock import ModelledClock
 from specfit.selection.selectors import NoDraft, TopProbability
@@ -27,7 +27,7 @@ def walk(
     """`prompt_routes` gives [P, L, k] of the prefill that has just run."""
     walker = Decoder(target, None, None, NoDraft("ar_cache"), clock)
     prefiller = Decoder(target, drafter, None, TopProbability(), clock)
-    session = Session(request)
+    session = DecodeState(request)
     routes.begin(request)
     prefiller.prefill(session)
     first = np.asarray(prompt_routes()).astype(np.uint8)

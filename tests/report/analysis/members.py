@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from specfit.report.suite_runs import Member
+from specfit.report.suite_runs import SuiteRun
 from specfit.report.table_format import Sheet
 from specfit.storage.manifest import Manifest
 from specfit.storage.request_files import Part
@@ -22,14 +22,14 @@ def member(
     config: dict[str, Any] | None = None,
     digests: dict[str, str] | None = None,
     **changes: Any,
-) -> Member:
+) -> SuiteRun:
     """`changes` go to the run's info."""
     said = {"selector": selector, "cache_slots": slots, "dataset": "embedded_news"} | changes
     name = said.pop("run_id", f"{selector}{slots}"[:12].ljust(12, "0"))
     rows = rows_of(list(parts or [part("a"), part("b")]), name, **said)
     identity = {"config": config or {}, "digests": digests or {}}
     manifest = Manifest(info(name, **said), identity, rows.request_ids, [], True)
-    return Member(manifest, rows, NOWHERE)
+    return SuiteRun(manifest, rows, NOWHERE)
 
 
 def decoding(committed: int, ms: float, **changes: Any) -> list[Part]:

@@ -9,7 +9,7 @@ import pytest
 from specfit.base.types import SpecfitError
 from specfit.report.analysis import movement
 from specfit.report.analysis.movement import Field, Setting
-from specfit.report.suite_runs import Member
+from specfit.report.suite_runs import SuiteRun
 from specfit.storage.request_files import Part
 from tests.report.analysis.members import decoding, member, texts
 
@@ -18,7 +18,7 @@ TIMED = "modelled"
 
 def run(
     selector: str, slots: int, ms: float, gpu: dict[str, Any] | None = None, **config: Any
-) -> Member:
+) -> SuiteRun:
     """Two requests that commit 2 tokens in two cycles of `ms` milliseconds each."""
     said = {"gpu": {"name": "paper_main", "node_ms": 0.6} | (gpu or {})} | config
     at = "own" if config.pop("own", False) else "primary"
@@ -84,7 +84,7 @@ def test_at_the_shared_fits_slots_there_is_one_fit() -> None:
     assert texts(sheet, "24: over the paper's")[at] == "2.00x"
 
 
-def goal(gpu: dict[str, Any] | None = None, without: str = "") -> list[Member]:
+def goal(gpu: dict[str, Any] | None = None, without: str = "") -> list[SuiteRun]:
     early = {"prefetch": "layer", "policy": "decayed_lfu"}
     members = [
         run("ar_cache", 48, 90, gpu),

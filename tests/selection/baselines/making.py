@@ -11,7 +11,7 @@ from specfit.base.types import PROBABILITY_ONE, ROOT, CycleRecord, DraftTree, Ro
 from specfit.selection.baselines.moe_speq import LinkCosts
 from specfit.selection.cost import CostModel
 from specfit.selection.mean_by_size import BySize
-from specfit.selection.registry import SELECTORS, Choice
+from specfit.selection.registry import SELECTORS, SelectorArgs
 
 RIVALS = {
     "chain_k": 3,
@@ -32,8 +32,8 @@ LINK = LinkCosts(fixed_ns=1e6, draft_level_ns=1e5, node_ns=1e5, expert_ns=0.0, c
 def make(name: str, experts: int, k: int | None = None) -> Selector:
     """As a run makes it."""
     k = RIVALS[name] if k is None else k
-    choice = Choice(name, k, name == "greedy", experts, COST, sizes=SIZES, link=LINK)
-    return SELECTORS[name].make(choice)
+    args = SelectorArgs(name, k, name == "greedy", experts, COST, sizes=SIZES, link=LINK)
+    return SELECTORS[name].make(args)
 
 
 def fresh(experts: int) -> dict[str, Callable[[], Selector]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specfit.base.types import SpecfitError
-from specfit.selection.registry import SELECTORS, Choice
+from specfit.selection.registry import SELECTORS, SelectorArgs
 from tests.selection.baselines.making import COST, LINK, RIVALS, SIZES, make, record
 from tests.selection.pools import Pool, random_pool
 
@@ -62,9 +62,9 @@ def test_the_registry_says_what_a_rule_needs() -> None:
 
 @pytest.mark.parametrize("name", ["evict", "moe_speq", "greedy"])
 def test_rules_that_maximise_a_ratio_refuse_another_objective(name: str) -> None:
-    choice = Choice(name, 7, False, 8, COST, "lambda", 3.0, SIZES, LINK)
+    args = SelectorArgs(name, 7, False, 8, COST, "lambda", 3.0, SIZES, LINK)
     with pytest.raises(SpecfitError, match="objective=ratio"):
-        SELECTORS[name].make(choice)
+        SELECTORS[name].make(args)
 
 
 @pytest.mark.parametrize("name", ["evict", "moe_speq", "greedy"])
@@ -75,4 +75,4 @@ def test_a_k_beyond_the_calibration_is_refused(name: str) -> None:
 
 def test_moe_speq_needs_a_link() -> None:
     with pytest.raises(SpecfitError, match=r"link_gbps and gpu\.fixed_ms"):
-        SELECTORS["moe_speq"].make(Choice("moe_speq", 7, False, 8, COST, sizes=SIZES))
+        SELECTORS["moe_speq"].make(SelectorArgs("moe_speq", 7, False, 8, COST, sizes=SIZES))

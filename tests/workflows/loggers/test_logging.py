@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.runnable import Command, Ended, Runnable
+from tests.fakes.runnable import Command, JobResult, Runnable
 
 SMALL = ("selector=ar_cache", "limit=2", "max_new_tokens=4", "cache_slots=4")
 
@@ -68,7 +68,7 @@ Log = Any
 
 @pytest.fixture
 def log(command: Command, runnable: Runnable, tmp_path: Path) -> Log:
-    def run(*overrides: str) -> Ended:
+    def run(*overrides: str) -> JobResult:
         where = f"results_dir={tmp_path / 'results'}"
         return command(*runnable.overrides, *SMALL, where, *overrides)
 

@@ -35,7 +35,7 @@ def found(config: RunConfig) -> Probed:
 
 def test_a_cpu_is_probed_in_every_state_that_runs_have(config: RunConfig) -> None:
     trials = fit_trials(config)
-    slots = {name: trial.facts.slots for name, trial in trials.items()}
+    slots = {name: trial.spec.slots for name, trial in trials.items()}
     assert slots == {
         "resident_ar": EXPERTS,
         "resident_few": EXPERTS,
@@ -46,8 +46,8 @@ def test_a_cpu_is_probed_in_every_state_that_runs_have(config: RunConfig) -> Non
         "evicting_ar": EXPERTS // 4,
         "evicting_tree": EXPERTS // 4,
     }
-    assert all(trial.facts.clock == "wall" for trial in trials.values())
-    assert trials["resident_few"].facts.config.selector.k == 2
+    assert all(trial.spec.clock == "wall" for trial in trials.values())
+    assert trials["resident_few"].spec.config.selector.k == 2
 
 
 def test_every_system_is_held_against_the_clock(found: Probed) -> None:
@@ -74,9 +74,9 @@ def test_the_file_is_the_profile_and_its_check(found: Probed, tmp_path: Path) ->
 def test_trials_go_on_with_their_own_residency(config: RunConfig) -> None:
     """Beside another trial and alone: same hits, nothing of the warm-up, the same again on the way
     back."""
-    facts = settled(config, "ar_cache", 4)
+    spec = settled(config, "ar_cache", 4)
     other = settled(config, "eagle3_cache", 6)
-    together, alone = Bench({"a": Trial(facts), "b": Trial(other)}), Bench({"a": Trial(facts)})
+    together, alone = Bench({"a": Trial(spec), "b": Trial(other)}), Bench({"a": Trial(spec)})
     for index in range(2):
         together.there(index)
         alone.there(index)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specfit.base.types import ROOT, DraftTree
-from specfit.workflows.recording.target_forest import Forest, plant
+from specfit.workflows.recording.target_forest import Forest, pack
 
 WORDS = 3  # so few that positions draft what the text says, and the same as their neighbours
 
@@ -43,7 +43,7 @@ def spelled(forest: Forest, text: np.ndarray, place: int) -> tuple[int, ...]:
 @settings(max_examples=300, deadline=None)
 def test_a_place_holds_the_text_up_to_its_node(case: tuple[np.ndarray, list[DraftTree]]) -> None:
     text, trees = case
-    forest, first = plant(text, trees), len(text) - len(trees)
+    forest, first = pack(text, trees), len(text) - len(trees)
     for row, (tree, places) in enumerate(zip(trees, forest.places, strict=True), start=first):
         for node, place in enumerate(places.tolist()):
             path = tuple(int(tree.tokens[above]) for above in tree.path(node))
@@ -60,7 +60,7 @@ def test_groups_hold_what_their_nodes_attend_to(
     case: tuple[np.ndarray, list[DraftTree]], most: int
 ) -> None:
     text, trees = case
-    forest = plant(text, trees)
+    forest = pack(text, trees)
     groups = forest.groups(most)
     assert [i for group in groups for i in range(group.start, group.stop)] == [*range(len(forest))]
     for group in groups:
@@ -88,6 +88,6 @@ def test_neighbours_share_and_the_text_is_not_drafted_again() -> None:
     of_c = DraftTree.empty().grown(np.array([3, 7]), np.array([ROOT, ROOT]), np.array([9, 9]))
     of_c = of_c.grown(np.array([4]), np.array([0]), np.array([8]))
     last = DraftTree.empty().grown(np.array([5]), np.array([ROOT]), np.array([9]))
-    forest = plant(text, [of_b, of_c, last, last])
+    forest = pack(text, [of_b, of_c, last, last])
     assert [places.tolist() for places in forest.places] == [[2, 3, 5], [3, 5, 4], [6], [7]]
     assert forest.tokens.tolist() == [7, 5, 5] and forest.rows.tolist() == [2, 3, 4]

@@ -23,7 +23,7 @@ from specfit.workflows.hydra_cli import compose
 from specfit.workflows.suites.files import choices, read_suite_file, suite_names
 from specfit.workflows.suites.planning import Plan, Wanted, plan_suites
 from specfit.workflows.suites.running import run_all, todo
-from tests.fakes.runnable import Ended, Runnable, make_runnable
+from tests.fakes.runnable import JobResult, Runnable, make_runnable
 from tests.models.routes.predictors import write_files
 
 ROOT = Path(__file__).parents[3]
@@ -74,9 +74,9 @@ def predictors(pair: Runnable) -> Path:
     """Files of routes=learned and routes=token_table for this pair, untrained."""
     from specfit.decoding.resolve import resolve
 
-    facts = resolve(from_hydra(compose(pair.overrides)))
-    digests = {"target": facts.target_digest, "drafter": facts.drafter_digest}
-    shape = facts.geometry
+    spec = resolve(from_hydra(compose(pair.overrides)))
+    digests = {"target": spec.target_digest, "drafter": spec.drafter_digest}
+    shape = spec.geometry
     sizes = (shape.vocabulary, shape.layers, shape.experts, shape.top_k)
     return write_files(pair.target.parent / "routes", digests, shape.hidden, sizes)
 
@@ -149,7 +149,7 @@ def test_a_failing_cell_stops_no_other(
     failures = [ZeroDivisionError("a defect"), SpecfitError("this one cannot")]
 
     def breaks(self: specfit.workflows.execute.Job, *arguments: object) -> object:
-        if self._facts.config.selector.name == "ar":
+        if self._spec.config.selector.name == "ar":
             raise failures.pop()
         return serve(self, *arguments)  # type: ignore[arg-type]
 
@@ -169,7 +169,7 @@ def test_an_interrupted_suite_goes_on_after_its_last_request(
     serve, served = specfit.workflows.execute.Job._serve, []
 
     def counts(self: specfit.workflows.execute.Job, index: int, watcher: object) -> object:
-        served.append((self._facts.config.selector.name, index))
+        served.append((self._spec.config.selector.name, index))
         if len(served) == 4:
             raise KeyboardInterrupt
         return serve(self, index, watcher)  # type: ignore[arg-type]
@@ -202,7 +202,7 @@ def test_jobs_of_a_launcher_leave_the_rows_of_this_process(
 
 # -- the commands ----------------------------------------------------------------------------------
 
-Script = Callable[..., Ended]
+Script = Callable[..., JobResult]
 
 
 @pytest.fixture
@@ -212,13 +212,13 @@ def script(
     """`python scripts/<name>.py --results <tmp_path> ..`, in this process."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
 
-    def run(name: str, *arguments: str) -> Ended:
+    def run(name: str, *arguments: str) -> JobResult:
         folders = ["--results", str(tmp_path), "--experiments", str(tmp_path / "experiments")]
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *folders, *arguments])
         capsys.readouterr()
         code = import_module(name).main()
         captured = capsys.readouterr()
-        return Ended(code, captured.out, captured.err)
+        return JobResult(code, captured.out, captured.err)
 
     return run
 
