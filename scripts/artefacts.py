@@ -82,7 +82,9 @@ def make_all(reader: ResultsReader, paths: Sequence[Path]) -> Made:
     return Made(made, about, missing)
 
 
-def index_of(made: Made, reader: ResultsReader, arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
+def index_of(
+    made: Made, reader: ResultsReader, arguments: Sequence[str]
+) -> dict[str, dict[str, Any]]:
     """What the report shows beside the files. `arguments` are those of this call, as in --size."""
     listed = {}
     for name, about in made.about.items():
@@ -130,7 +132,11 @@ def tell(made: Made, paths: Sequence[Path]) -> int:
 
 
 def draw(
-    reader: ResultsReader, out: Path, paths: Sequence[Path], arguments: Sequence[str] = (), index: bool = True
+    reader: ResultsReader,
+    out: Path,
+    paths: Sequence[Path],
+    arguments: Sequence[str] = (),
+    index: bool = True,
 ) -> int:
     """Makes, writes and lists what these scripts make; says what is missing. Exit code."""
     made = make_all(reader, paths)

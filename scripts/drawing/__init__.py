@@ -1,7 +1,7 @@
 """What figure scripts share: the sheet of paper, its stamp, files with the same bytes each time.
 
-A figure script has `make(reader) -> Drawing`: it reads and analyses rows first, and paints only when
-every number is there. Colours, markers, hatches and names come from `specfit.report.styles`.
+A figure script has `make(reader) -> Drawing`: it reads and analyses rows first, and paints only
+when every number is there. Colours, markers, hatches and names come from `specfit.report.styles`.
 """
 
 from __future__ import annotations

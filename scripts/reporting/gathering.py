@@ -66,7 +66,9 @@ def explanations(reader: ResultsReader) -> tuple[list[Explained], list[str]]:
     missing = []
     for suite, title in EXPLAINED.items():
         try:
-            runs = by_system(reader.members(suite), dict.fromkeys(name for p in PAIRS for name in p))
+            runs = by_system(
+                reader.members(suite), dict.fromkeys(name for p in PAIRS for name in p)
+            )
             found += [explained(title, runs[of], runs[base]) for of, base in PAIRS]
         except SpecfitError as error:
             missing.append(str(error))

@@ -140,7 +140,9 @@ class RouteSource(Protocol):
 class PrefetchHooks(Protocol):
     """Told by the decoder what a verify will probably need, and when the link is idle before it."""
 
-    def on_prediction(self, tree: DraftTree, routes: Routes, selection: Selection | None = None) -> None:
+    def on_prediction(
+        self, tree: DraftTree, routes: Routes, selection: Selection | None = None
+    ) -> None:
         """After every read of routes, and once more when it is decided what is verified."""
         ...
 

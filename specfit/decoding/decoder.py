@@ -26,7 +26,7 @@ from specfit.base.interfaces import (
 )
 from specfit.base.types import DraftTree, ForwardTrace, Request, Routes, Selection
 from specfit.decoding.acceptance import accepted_rows, count_mismatches, cut_at_stop
-from specfit.decoding.cycle import Committed, Cycle, Drafted, PhaseTimer, DecodeState, finish
+from specfit.decoding.cycle import Committed, Cycle, DecodeState, Drafted, PhaseTimer, finish
 
 
 class Decoder:
@@ -46,7 +46,9 @@ class Decoder:
         assert (routes is not None) == wanted, "routes are for those who read them, or prefetch"
         self.target, self.drafter, self.routes = target, drafter, routes
         self.selector, self.clock = selector, clock
-        self.prefetch_hooks = prefetch_hooks  # told what will probably be needed, and when the link is idle
+        self.prefetch_hooks = (
+            prefetch_hooks  # told what will probably be needed, and when the link is idle
+        )
 
     def decode(self, request: Request) -> Iterator[Cycle]:
         session = DecodeState(request)
@@ -137,7 +139,9 @@ class Decoder:
             self.prefetch_hooks.on_idle("level")
         return grown
 
-    def _read_routes(self, session: DecodeState, tree: DraftTree, timer: PhaseTimer) -> Routes | None:
+    def _read_routes(
+        self, session: DecodeState, tree: DraftTree, timer: PhaseTimer
+    ) -> Routes | None:
         """On the clock a source is billed; an atlas is read while the clock stands still."""
         if self.routes is None:
             return None
@@ -146,7 +150,9 @@ class Decoder:
             self.prefetch_hooks.on_prediction(tree, routes)
         return routes
 
-    def _read(self, source: RouteSource, session: DecodeState, tree: DraftTree, timer: PhaseTimer) -> Routes:
+    def _read(
+        self, source: RouteSource, session: DecodeState, tree: DraftTree, timer: PhaseTimer
+    ) -> Routes:
         if source.on_clock:
             routes = source.read(session.root, tree, session.context_tokens)
             self.clock.bill_routes()

@@ -33,7 +33,9 @@ def script_folder(plain: LiveRunSpec) -> Path:
     return Path(plain.config.results_dir) / "runs" / run_id
 
 
-def make_script(spec: RunSpec, run: Callable[[LiveRunSpec], None], say: Callable[[str], None]) -> None:
+def make_script(
+    spec: RunSpec, run: Callable[[LiveRunSpec], None], say: Callable[[str], None]
+) -> None:
     """Before an oracle drafts: `run` the plain decoding where it has not been, off every clock."""
     plain = ar_facts(spec)
     folder = script_folder(plain)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from specfit.base.types import ForwardTrace, SpecfitError
 from specfit.experts import cache_plan
 from specfit.experts.cache_plan import NONE, Int64Array
-from specfit.experts.prefetch import PrefetchStats, Prefetcher
+from specfit.experts.prefetch import Prefetcher, PrefetchStats
 
 STATE_FIELDS = ("expert_in", "last_forward", "last_row")
 

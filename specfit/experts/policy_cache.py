@@ -17,7 +17,7 @@ from specfit.experts.cache import ExpertCache, LayerPlan, collect_trace
 from specfit.experts.cache_plan import NONE, Int64Array
 from specfit.experts.eviction import NEVER, POLICIES, USES, Rank, plan_ranked, remember
 from specfit.experts.host_experts import HostLane
-from specfit.experts.prefetch import PrefetchStats, Prefetcher
+from specfit.experts.prefetch import Prefetcher, PrefetchStats
 
 EARLY = 2 * cache_plan.MAX_ROWS
 """Taken from the first row of a miss that has arrived already: it loads before all others."""

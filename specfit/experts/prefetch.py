@@ -83,7 +83,9 @@ class Prefetcher:
 
     # -- what is expected ------------------------------------------------------------------------
 
-    def on_prediction(self, tree: DraftTree, routes: Routes, selection: Selection | None = None) -> None:
+    def on_prediction(
+        self, tree: DraftTree, routes: Routes, selection: Selection | None = None
+    ) -> None:
         """This cycle's rows as predicted so far; with what is verified, once that is known."""
         weights = np.zeros(1 + len(tree))
         weights[0] = 1.0

@@ -133,7 +133,9 @@ def variant_words(options: argparse.Namespace) -> list[str]:
     return [*([] if options.size == FULL else ["--size", options.size]), *options.arguments]
 
 
-def main(make: Callable[[ResultsReader], Artefact], about: str | None, argv: list[str] | None = None) -> int:
+def main(
+    make: Callable[[ResultsReader], Artefact], about: str | None, argv: list[str] | None = None
+) -> int:
     """Make one artefact; exit code 0, or 2 and a sentence where rows are missing."""
     reader, out = desk_of(options_of(about).parse_args(argv))
     try:

@@ -146,4 +146,6 @@ SELECTORS: dict[str, SelectorSpec] = {
 def selector_spec(name: str) -> SelectorSpec:
     """Ours, or package.module:name of somebody else's."""
     what = "a specfit.selection.registry.SelectorSpec"
-    return named("selector.name", name, SELECTORS, lambda found: isinstance(found, SelectorSpec), what)
+    return named(
+        "selector.name", name, SELECTORS, lambda found: isinstance(found, SelectorSpec), what
+    )

@@ -32,7 +32,7 @@ LIBRARIES = ("joblib.", "ray.", "submitit.")  # whose errors mean a worker, not 
 # later one will not. On import, since a worker composes its config before it runs anything of ours.
 warnings.filterwarnings("ignore", r"\s*'hydra/launcher/\w+' is validated against", UserWarning)
 
-heard: dict[str, int] = {}
+exit_codes: dict[str, int] = {}
 """Exit codes of bad jobs that came home, by token: some launchers read a result twice."""
 
 
@@ -44,13 +44,13 @@ class JobResult(Exception):  # noqa: N818 - it says how a job ended, and is no e
         self.code, self.sentence, self.token = code, sentence, token or uuid.uuid4().hex
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return hear, (self.code, self.sentence, self.token)
+        return keep_exit_code, (self.code, self.sentence, self.token)
 
 
-def hear(code: int, sentence: str, token: str) -> JobResult:
-    if token not in heard and sentence:
+def keep_exit_code(code: int, sentence: str, token: str) -> JobResult:
+    if token not in exit_codes and sentence:
         print_error(SpecfitError(sentence))
-    heard[token] = code
+    exit_codes[token] = code
     return JobResult(code, sentence, token)
 
 

@@ -106,7 +106,9 @@ def assert_same_rows(live: RunRows, replay: RunRows) -> None:
 
 
 @pytest.mark.parametrize("selector", ["ar_cache", "eagle3_cache"])
-def test_replayed_rows_are_the_runs(workplace: Workplace, recording: Recording, selector: str) -> None:
+def test_replayed_rows_are_the_runs(
+    workplace: Workplace, recording: Recording, selector: str
+) -> None:
     said = (f"selector={selector}", "cache_slots=3")
     assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))
 
@@ -164,7 +166,9 @@ def test_a_replay_asks_for_what_was_recorded(workplace: Workplace, recording: Re
             workplace.replay(recording, said)
     with pytest.raises(SpecfitError, match="runs nothing that can be measured"):
         workplace.replay(recording, "gpu=local")
-    rows = workplace.replay(recording, "selector=eagle3_cache", "drafter.max_depth=2", "cache_slots=3")
+    rows = workplace.replay(
+        recording, "selector=eagle3_cache", "drafter.max_depth=2", "cache_slots=3"
+    )
     assert rows.cycles["drafted_levels"].max() == 2
     live = workplace.live("selector=eagle3_cache", "drafter.max_depth=2", "cache_slots=3")
     assert_same_rows(live, rows)

@@ -38,12 +38,16 @@ def recording(workplace: Workplace) -> Recording:
         ("selector=evict",),
     ],
 )
-def test_sums_are_the_rows(workplace: Workplace, recording: Recording, said: tuple[str, ...]) -> None:
+def test_sums_are_the_rows(
+    workplace: Workplace, recording: Recording, said: tuple[str, ...]
+) -> None:
     from specfit.decoding.resolve import resolve
 
     spec = resolve(workplace.config())
     pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
-    files = write_files(workplace.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
+    files = write_files(
+        workplace.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K)
+    )
     words = [word.format(files=files) for word in said]
     rows = totals(workplace.replay(recording, *words)).decode
     before = set((workplace.results / "replays").rglob("*"))
@@ -56,7 +60,9 @@ def test_sums_are_the_rows(workplace: Workplace, recording: Recording, said: tup
     assert found.tokens_per_second == pytest.approx(speed)
 
 
-def test_a_setting_that_was_not_recorded_is_refused(workplace: Workplace, recording: Recording) -> None:
+def test_a_setting_that_was_not_recorded_is_refused(
+    workplace: Workplace, recording: Recording
+) -> None:
     from specfit.base.types import SpecfitError
 
     with pytest.raises(SpecfitError, match="a layer has"):

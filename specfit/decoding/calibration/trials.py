@@ -9,7 +9,7 @@ import numpy as np
 
 from specfit.base.interfaces import Clock, Drafter, PrefetchHooks, RouteSource, Selector, Target
 from specfit.base.types import DraftTree, IntArray, Request, Routes, Selection, SpecfitError
-from specfit.decoding.cycle import PhaseTimer, DecodeState
+from specfit.decoding.cycle import DecodeState, PhaseTimer
 from specfit.decoding.decoder import Decoder
 from specfit.selection.bitmaps import bitmaps
 from specfit.selection.cost import CostModel

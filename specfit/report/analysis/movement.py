@@ -61,7 +61,9 @@ class Setting:
         return all(getattr(self, k) == v for k, v in HASH_DEFAULTS.items() if k not in keys)
 
     def words(self) -> str:
-        parts = [f"{k}={v}" for k, v in vars(self).items() if v != HASH_DEFAULTS[k] and k != "bypass"]
+        parts = [
+            f"{k}={v}" for k, v in vars(self).items() if v != HASH_DEFAULTS[k] and k != "bypass"
+        ]
         return ", ".join(parts + (["bypass"] if self.bypass == "True" else [])) or "the paper's"
 
 

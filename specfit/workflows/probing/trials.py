@@ -54,7 +54,9 @@ def roomy(config: RunConfig) -> str:
     return "fit" if device.type == "cuda" else "all"
 
 
-def prepare(config: RunConfig, run: Callable[[LiveRunSpec], None], say: Callable[[str], None]) -> None:
+def prepare(
+    config: RunConfig, run: Callable[[LiveRunSpec], None], say: Callable[[str], None]
+) -> None:
     """An oracle needs its script before anything is measured."""
     spec = settled(config, "eagle3_cache", roomy(config))
     if is_scripted(spec):

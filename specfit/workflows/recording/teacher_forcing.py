@@ -43,7 +43,7 @@ class Recorder:
     tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
-        spec, runtime = self.spec, self.machine
+        spec, runtime = self.spec, self.runtime
         assert runtime.head is not None, "a recorder drafts"
         target = runtime.target
         aux = runtime.head.config.aux_layer_ids

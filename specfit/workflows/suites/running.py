@@ -12,7 +12,7 @@ from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import MANIFEST, Recording, read_once
 from specfit.storage.suite import Cell
-from specfit.workflows.hydra_cli import print_error, guarded
+from specfit.workflows.hydra_cli import guarded, print_error
 from specfit.workflows.suites.files import key_of
 from specfit.workflows.suites.planning import Plan, Planned
 

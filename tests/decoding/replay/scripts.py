@@ -73,7 +73,14 @@ def recording(asked: Sequence[Request], **changes: object) -> Recording:
     shape = Shape(LAYERS, EXPERTS, TOP_K, 1, 1, 400, 512, EXPERT_BYTES)
     identity = {"target": "t", "drafter": "d", "rows": [f"digest of {r.request_id}" for r in asked]}
     whole = Recording(
-        "scripted", identity, {}, shape, tuple(STOPS), "a workplace", record(asked), record(asked[:1], 5)
+        "scripted",
+        identity,
+        {},
+        shape,
+        tuple(STOPS),
+        "a workplace",
+        record(asked),
+        record(asked[:1], 5),
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
 

@@ -30,7 +30,9 @@ def files(workplace: Workplace) -> Path:
 
     spec = resolve(workplace.config())
     pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
-    return write_files(workplace.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
+    return write_files(
+        workplace.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,9 @@ def test_the_id_names_the_predictor_and_not_its_folder(
         run_id("routes=learned", f"routes.path={copy}")
 
 
-def test_predictions_are_of_every_row(workplace: Workplace, recording: Recording, files: Path) -> None:
+def test_predictions_are_of_every_row(
+    workplace: Workplace, recording: Recording, files: Path
+) -> None:
     found = read_predictions(recording, file_digest(files / "learned.safetensors"))
     for request in recording.requests:
         for position, one in enumerate(found[request.request_id]):
