@@ -26,7 +26,7 @@ from specfit.storage.manifest import MANIFEST, read_manifest
 from specfit.storage.suite import REFERENCE, Cell, Suite, read_suite
 from specfit.storage.tables import FILES, read_table, write_table
 from specfit.workflows.hydra_cli import print_error
-from specfit.workflows.suites.estimating import folder_bytes
+from specfit.workflows.run_time import folder_bytes
 from specfit.workflows.suites.files import suite_names
 
 

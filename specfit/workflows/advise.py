@@ -35,7 +35,7 @@ def advise(composed: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     from specfit.workflows.advice import advise_on, settings, sources_of, try_all
-    from specfit.workflows.countdown import Countdown
+    from specfit.workflows.progress import Countdown
     from specfit.workflows.progress import headline, say
 
     config = from_hydra(composed)
@@ -80,7 +80,7 @@ def with_profile(config: RunConfig, say: Any) -> RunConfig:
         return with_clock(config)
     from specfit.base.config import apply_profile
     from specfit.decoding.resolve import find_device
-    from specfit.workflows.expectation import probed_file
+    from specfit.workflows.run_time import probed_file
     from specfit.workflows.probing.probe import probe_to_file
 
     path = probed_file(Path(config.results_dir), find_device(config.device)[1])

@@ -9,10 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, from_hydra
 from specfit.base.types import SpecfitError
+
+if TYPE_CHECKING:
+    from specfit.workflows.run_time import RunTime
 
 GB = 1e9
 ASSUMED_FIXED_MS = 70.0  # of a forward, where no probe has measured it
@@ -205,7 +208,7 @@ def hour_lines(
 ) -> Iterator[str]:
     """One line per system, then the suite of all five on this workload."""
     from specfit.decoding.memory_fit import workload_context
-    from specfit.hardware.hours import SYSTEMS, Experts, Hours, Work, hours_of
+    from specfit.workflows.run_time import SYSTEMS, Experts, Requests, RunTime, run_time
 
     if profile.link_gbps is None or profile.fixed_ms is None:
         yield (
@@ -216,16 +219,20 @@ def hour_lines(
     requests = config.request_limit or 1
     top_k = int((named.target or {}).get("num_experts_per_tok", DEFAULT_TOP_K))
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
-    needs, work = sizing.needs, Work(requests, prompt, config.new_tokens)
+    needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
     model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
-    total = Hours(0.0, 0.0)
+    total = RunTime(0.0, 0.0)
     asked = f"{requests} requests of {config.new_tokens} tokens"
     yield f"hours of {asked}, an estimate ({clock} clock):"
     for system in SYSTEMS:
-        hours = hours_of(system, model, profile, slots, work)
-        total += hours
-        yield f"  {system.name:14}{hours.timed:7.2f} timed {hours.elapsed:7.2f} elapsed"
-    yield f"  {'all five':14}{total.timed:7.2f} timed {total.elapsed:7.2f} elapsed"
+        time = run_time(system, model, profile, slots, work)
+        total += time
+        yield _hours(system.name, time)
+    yield _hours("all five", total)
+
+
+def _hours(name: str, time: RunTime) -> str:
+    return f"  {name:14}{time.timed_s / 3600:7.2f} timed {time.elapsed_s / 3600:7.2f} elapsed"
 
 
 def command(config: RunConfig, slots: int) -> str:

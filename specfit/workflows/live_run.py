@@ -40,7 +40,7 @@ def perform(spec: Any) -> Any:
     from specfit.decoding.live import build_runtime
     from specfit.decoding.oracle_texts import is_scripted, make_script
     from specfit.workflows.execute import execute
-    from specfit.workflows.expectation import expected
+    from specfit.workflows.run_time import expected
     from specfit.workflows.loggers.watching import Together, logger_of
     from specfit.workflows.progress import Progress, say
 
