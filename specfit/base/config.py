@@ -245,7 +245,9 @@ class LoggerConfig(Section):
     mode: str | None = key(None, one_of=("online", "offline", "disabled"))
     project: str = "specfit"
     entity: str | None = key(None, "null: the account's own")
-    wait_s: float = key(30.0, "for what is still to be sent when a run has ended", at_least=0)
+    wait_s: float = key(
+        30.0, "at most, for the service: when a run starts and when it has ended", at_least=0
+    )
 
 
 @dataclass

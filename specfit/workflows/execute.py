@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -29,16 +29,41 @@ WARM_UP_TOKENS = 8
 REPLAY_PATIENCE_S = 10.0
 
 
-class Watcher(Protocol):
-    """Sees a run go by: a progress bar, a logger, a trace."""
+class Watcher:
+    """Sees a run go by: a progress bar, a logger, a trace. Here it does nothing."""
 
-    def calibrates(self) -> None: ...
+    def calibrates(self) -> None:
+        """Forced trees are run, which may take a minute."""
 
-    def starts(self, total: int, done: int) -> None: ...
+    def starts(self, total: int, done: int) -> None:
+        """Of `total` requests `done` were finished before."""
 
     def sees_cycle(self, cycle: Cycle) -> None: ...
 
     def finishes_request(self, part: Part) -> None: ...
+
+
+class Watchers(Watcher):
+    """Several as one, in this order."""
+
+    def __init__(self, *watchers: Watcher) -> None:
+        self._watchers = watchers
+
+    def calibrates(self) -> None:
+        for watcher in self._watchers:
+            watcher.calibrates()
+
+    def starts(self, total: int, done: int) -> None:
+        for watcher in self._watchers:
+            watcher.starts(total, done)
+
+    def sees_cycle(self, cycle: Cycle) -> None:
+        for watcher in self._watchers:
+            watcher.sees_cycle(cycle)
+
+    def finishes_request(self, part: Part) -> None:
+        for watcher in self._watchers:
+            watcher.finishes_request(part)
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,15 @@ def perform(spec: Any) -> Any:
     made before."""
     from specfit.decoding.live import build_runtime
     from specfit.decoding.oracle_texts import is_scripted, make_script
-    from specfit.workflows.execute import execute
-    from specfit.workflows.run_time import expected
-    from specfit.workflows.loggers.watching import Together, logger_of
+    from specfit.workflows.execute import Watchers, execute
+    from specfit.workflows.logger import Logger
     from specfit.workflows.progress import Progress, say
+    from specfit.workflows.run_time import expected
 
     if is_scripted(spec):
         make_script(spec, perform, say)
-    with logger_of(spec) as logger, Progress(spec, expected) as progress:
-        watchers = Together(progress, logger)
+    with Logger(spec) as logger, Progress(spec, expected) as progress:
+        watchers = Watchers(progress, logger)
         outcome = execute(
             spec, build_runtime, watchers, on_wait=lambda: say("waiting for the same run")
         )

@@ -23,6 +23,7 @@ from specfit.decoding.spec import RunSpec
 from specfit.hardware.profile import Profile
 from specfit.report.clock_check import clock_sentence
 from specfit.storage.request_files import Part
+from specfit.workflows.execute import Watcher
 
 UNITS = ("_ms", "_us", "_gbps")
 GPU_FOLDER = CONF / "gpu"
@@ -169,7 +170,7 @@ class Countdown:
         return f"{span(self.elapsed)} elapsed, {ahead}"
 
 
-class Progress:
+class Progress(Watcher):
     """Watches a run: decode speed and time on the run's clock, beside the countdown's elapsed time
     and time left. `expect` says, before the first request, what is to be expected."""
 

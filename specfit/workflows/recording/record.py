@@ -22,10 +22,9 @@ def record(composed: Any) -> int:
     from specfit.storage import identity
     from specfit.storage.recording.files import read_manifest
     from specfit.storage.recording.stats import Plain
-    from specfit.workflows.progress import Countdown
-    from specfit.workflows.run_time import expected_recording
-    from specfit.workflows.progress import headline, say
+    from specfit.workflows.progress import Countdown, headline, say
     from specfit.workflows.recording.recorder import make_recording, recording_identity, shard_rows
+    from specfit.workflows.run_time import expected_recording
 
     spec = resolve(config, config.record.split)
     say(headline(spec))
