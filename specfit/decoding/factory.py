@@ -18,8 +18,7 @@ from specfit.models.routes.last_token import LastTokenRoutes
 from specfit.models.routes.noisy import NoisyRoutes
 from specfit.models.routes.token_table import TokenTableRoutes, load_table
 from specfit.selection.baselines.moe_speq import LinkCosts
-from specfit.selection.cost import CostModel
-from specfit.selection.levels import LevelCost
+from specfit.selection.cost import CostModel, LevelCost
 from specfit.selection.mean_by_size import BySize
 from specfit.selection.registry import SelectorArgs
 from specfit.selection.selectors import SpecFit

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, from_hydra
+from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import SpecfitError
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 GB = 1e9
 ASSUMED_FIXED_MS = 70.0  # of a forward, where no probe has measured it
-DEFAULT_TOP_K = 8
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def hour_lines(
         )
         return
     requests = config.request_limit or 1
-    top_k = int((named.target or {}).get("num_experts_per_tok", DEFAULT_TOP_K))
+    top_k = int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
     needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
     model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)

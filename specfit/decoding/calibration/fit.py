@@ -11,7 +11,7 @@ from specfit.decoding.expert_cache_factory import CLAIRVOYANT, COMMITTED, QUESTI
 from specfit.decoding.factory import build_decoder, build_selector, routes_named
 from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.selection.cost import CostModel
-from specfit.selection.costs import BY_RESIDENCY
+from specfit.selection.cost_forms import BY_RESIDENCY
 from specfit.selection.fit import Fitting, LeaveOneOut, fit, leave_one_out
 from specfit.selection.mean_by_size import BySize, by_size
 from specfit.selection.miss_cost_fit import best_prices, fit_misses
