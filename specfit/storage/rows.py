@@ -33,8 +33,9 @@ class RunRows:
         return [str(name) for name in self.requests.loc[ok, "request_id"]]
 
 
-def load_run(folder: Path) -> RunRows:
+def load_run(folder: Path | str) -> RunRows:
     """Rows of `results/runs/<run_id>`, or of a folder of reference rows laid out like it."""
+    folder = Path(folder)
     manifest = read_manifest(folder)
     if manifest is None or not manifest.finished:
         raise SpecfitError(f"{folder} holds no finished run; run it first")

@@ -10,9 +10,10 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from specfit.base.config import RunConfig, declared, from_hydra
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
@@ -114,7 +115,7 @@ def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
 # -- what is refused before Hydra sees it ----------------------------------------------------------
 
 
-def refuse_sampling(arguments: list[str]) -> None:
+def refuse_sampling(arguments: Sequence[str]) -> None:
     for argument in arguments:
         stripped = argument.lstrip("+~-")
         key = stripped.split("=")[0].split(".")[-1]
@@ -183,8 +184,6 @@ def unknown_key(key: str) -> str:
 
 def known_keys() -> Iterator[str]:
     """Groups and dotted keys of the schema."""
-    from specfit.base.config import declared
-
     yield from (name for name, _ in declared())
 
 
@@ -218,10 +217,20 @@ def compose(overrides: list[str]) -> Any:
         return hydra_compose("config", overrides)
 
 
+def config_of(overrides: Sequence[str]) -> RunConfig:
+    """Composed, checked and frozen. Raises SpecfitError, as the command would say it."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    refuse_sampling(overrides)
+    try:
+        return from_hydra(compose(list(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise SpecfitError(explain(error)) from None
+
+
 def store_schema() -> None:
     from hydra.core.config_store import ConfigStore
-
-    from specfit.base.config import RunConfig
 
     store = ConfigStore.instance()
     store.store(name="schema", node=RunConfig)
@@ -230,8 +239,6 @@ def store_schema() -> None:
 
 def help_template() -> str:
     """`--help`: groups and their choices, every value with what it is for, the composed config."""
-    from specfit.base.config import declared
-
     lines = []
     for name, item in declared():
         about, words = item.metadata.get("about", ""), item.metadata.get("one_of", ())
