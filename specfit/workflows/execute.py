@@ -11,7 +11,11 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from specfit.base.types import CycleRecord, Request, RequestError, RequestRecord, SpecfitError
-from specfit.decoding.calibration.files import Calibration, calibration_id_of, find_or_make
+from specfit.decoding.calibration.files import (
+    Calibration,
+    calibrated_cost,
+    calibration_id_of,
+)
 from specfit.decoding.cycle import Cycle
 from specfit.decoding.decoder import Decoder
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, prefetch_blocks
@@ -88,15 +92,14 @@ def execute(
     results = Path(spec.config.results_dir)
     calibration = None
     if spec.kind.needs_cost:
-        calibration = find_or_make(spec, build, results / below, watcher.calibrates)
+        calibration = calibrated_cost(spec, build, results / below, watcher.calibrates)
     who = spec.identity(calibration.calibration_id if calibration else None)
     run_id = identity.run_id(who)
     store = RunStore(results / (below or "runs"), run_id, REPLAY_PATIENCE_S if below else 0.0)
     if store.is_finished() and not spec.config.force:
         return Outcome(store.folder, calibration, ran_now=False)
-    job = Job(
-        spec, build, calibration
-    )  # everything that can be refused is, before anything is written
+    # Everything that can be refused is, before anything is written.
+    job = Job(spec, build, calibration)
     lock: AbstractContextManager[RunStore] = store.locked(on_wait)
     with lock:
         store.begin(_manifest(spec, who, run_id), _run_yaml(spec), spec.config.force)
@@ -128,9 +131,7 @@ class Job:
         self._spec, self._workload = spec, spec.workload
         runtime = build(spec, spec.slots, spec.kind.drafts)
         self._cost = calibration.cost if calibration else None
-        self._sizes = None
-        if calibration is not None and spec.kind.needs_sizes:
-            self._sizes = calibration.sizes(spec.config.selector.k)
+        self._sizes = calibration.sizes if calibration else None
         self._runtime = runtime
         self._target, self._locked_share = runtime.target, runtime.locked_share
         selector = build_selector(spec, self._cost, self._sizes)

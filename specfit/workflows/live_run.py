@@ -56,7 +56,6 @@ def perform(spec: Any) -> Any:
 
 
 def show(spec: Any, outcome: Any) -> None:
-    from specfit.decoding.calibration.files import describe
     from specfit.report.explained import against_cache
     from specfit.report.run_summary import closing_table, render
     from specfit.storage.rows import baseline_of, load_run
@@ -66,7 +65,7 @@ def show(spec: Any, outcome: Any) -> None:
     runs = Path(spec.config.results_dir) / "runs"
     baseline = baseline_of(finished, runs)
     if outcome.calibration is not None:
-        say(describe(outcome.calibration))
+        say(outcome.calibration.sentence())
     state = "finished" if outcome.ran_now else "found finished (force=true runs it again)"
     table = closing_table(finished, baseline, runs.parent)
     say(render(table, f"run {finished.info.run_id}, {state}"))

@@ -128,9 +128,9 @@ def test_a_request_decoded_again_has_the_run_behind_it(
     folder = run(recording, tmp_path, *FOLLOWING)
     rows: RunRows = load_run(folder)
     spec = facts_of(recording, tmp_path, *FOLLOWING)
-    from specfit.decoding.calibration.files import find_or_make
+    from specfit.decoding.calibration.files import calibrated_cost
 
-    fit = find_or_make(spec, replay_runtime, tmp_path)
+    fit = calibrated_cost(spec, replay_runtime, tmp_path)
     for request_id in rows.request_ids:
         store = RunStore(folder.parent, folder.name)
         part = Job(spec, replay_runtime, fit).replay_one(request_id, store, Quiet())
