@@ -25,16 +25,16 @@ from specfit.selection.selectors import SpecFit
 
 
 def build_selector(spec: RunSpec, cost: CostModel | None, sizes: BySize | None = None) -> Selector:
-    wanted, pool = spec.config.selector, spec.config.drafter.pool_nodes
-    if spec.kind.unlimited and wanted.k < pool:
+    requested, pool = spec.config.selector, spec.config.drafter.pool_nodes
+    if spec.kind.unlimited and requested.k < pool:
         raise SpecfitError(
-            f"selector={wanted.name} has no size limit, so selector.k is the pool's size: it is "
-            f"{wanted.k}, and a pool has up to {pool} nodes; set selector.k={pool}"
+            f"selector={requested.name} has no size limit, so selector.k is the pool's size: it is "
+            f"{requested.k}, and a pool has up to {pool} nodes; set selector.k={pool}"
         )
     args = SelectorArgs(
-        wanted.name,
-        wanted.k,
-        wanted.adaptive_depth,
+        requested.name,
+        requested.k,
+        requested.adaptive_depth,
         spec.geometry.experts,
         cost,
         spec.config.objective,

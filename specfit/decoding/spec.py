@@ -61,13 +61,13 @@ class Workload(Protocol):
 
 def answerable(workload: Workload) -> list[Request]:
     """Without those that something is wrong with."""
-    found = []
+    result = []
     for index in range(len(workload.ids)):
         try:
-            found.append(workload.request(index))
+            result.append(workload.request(index))
         except RequestError:
             continue
-    return found
+    return result
 
 
 class Questions(Protocol):

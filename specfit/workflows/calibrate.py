@@ -14,7 +14,7 @@ def calibrate(composed: Any) -> int:
     from specfit.decoding.resolve import resolve
 
     spec = resolve(from_hydra(composed))
-    found = calibrated_cost(spec, build_runtime, Path(spec.config.results_dir))
-    print(found.sentence())
-    print(f"{'made' if found.made_now else 'found'}: {found.path}")
+    result = calibrated_cost(spec, build_runtime, Path(spec.config.results_dir))
+    print(result.sentence())
+    print(f"{'made' if result.made_now else 'found'}: {result.path}")
     return 0

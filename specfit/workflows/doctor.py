@@ -90,12 +90,12 @@ def fields_of(
     if cached is not None and not absent_files(cached):
         notes.append(f"{key}: {repository.name} is complete in the hub's cache")
         return read_json(cached / "config.json"), 0
-    found = metadata(repository, ["config.json"])
-    if found is None:
+    result = metadata(repository, ["config.json"])
+    if result is None:
         notes.append(f"{key}: {repository.name} is not in the hub's cache and the hub not reached")
         return None, 0
     index = metadata(repository, [INDEX]) or {}
-    fields = found["config.json"]
+    fields = result["config.json"]
     refuse_quantised(fields, repository.name)
     size = index.get(INDEX, {}).get("metadata", {}).get("total_size", 0)
     notes.append(f"{key}: {repository.name} is not fetched yet")
@@ -122,13 +122,13 @@ def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any)
 
 def device_lines(config: RunConfig, sizing: Any) -> Generator[str, None, int]:
     """The device table; returns the slot count to use."""
-    wanted = min(config.calibration.slots, sizing.needs.experts)
-    shown = wanted if sizing.free is None else max(0, min(wanted, sizing.largest()))
+    requested = min(config.calibration.slots, sizing.needs.experts)
+    shown = requested if sizing.free is None else max(0, min(requested, sizing.largest()))
     yield from sizing.lines(shown)
     if sizing.free is None:
         yield "largest slot count that fits: unknown, no GPU's free memory can be read here"
         return shown
-    slots, sentence = sizing.fit(wanted)
+    slots, sentence = sizing.fit(requested)
     yield f"largest slot count that fits: {slots}; {sentence}"
     return slots
 
@@ -148,11 +148,11 @@ def host_lines(store_bytes: int, locks: bool) -> Iterator[str]:
         yield lock_trial(store_bytes)
 
 
-def lock_trial(wanted: int, seconds: float = 8.0) -> str:
+def lock_trial(requested: int, seconds: float = 8.0) -> str:
     """Locks fresh memory chunk by chunk until `wanted`, a refusal or the time is reached."""
     from specfit.experts.pinned import CudaRegistrar, try_locking
 
-    trial = try_locking(CudaRegistrar(), wanted, seconds)
+    trial = try_locking(CudaRegistrar(), requested, seconds)
     gib = trial.locked_bytes / 2**30
     if trial.refused is not None:
         return f"page-locking: {trial.sentence()}"

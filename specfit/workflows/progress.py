@@ -62,13 +62,13 @@ def sources(profile: Profile) -> dict[str, list[str]]:
     those that differ from its file, whatever the note there says."""
     path = GPU_FOLDER / f"{profile.name}.yaml"
     stored: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.exists() else {}
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for name, how in profile.notes.items():
         if name in stored and stored[name] != getattr(profile, name):
             how = "set"
         if how in ("inferred", "assumed", "set"):
-            found.setdefault(how, []).append(_plain(name))
-    return found
+            result.setdefault(how, []).append(_plain(name))
+    return result
 
 
 def _plain(name: str) -> str:
