@@ -31,14 +31,14 @@ groups:
   - kind: replay
     axes: [{news: dataset=embedded_news}, {specfit: selector=specfit}]
   - kind: bench
-    script: study.py
+    study: rules
     writes: study_{id}
     reads: replay
     axes: [{news: dataset=embedded_news}, {study: selector=specfit}]
   - kind: bench
-    script: bench.py
+    study: selection_time
     writes: selection
-    smoke: --scale 0.01
+    smoke: scale=0.01
     axes: [{bench: ""}, {selection: ""}]
 """
 
