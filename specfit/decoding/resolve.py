@@ -216,8 +216,8 @@ def _fitting_slots(
         return sizing_of(config, checkpoint.config, head, clock, device, profile)
 
     experts = geometry_of(checkpoint.config).experts
-    wanted = min(config.calibration.slots, experts)
-    slots, notes = settle_slots(config, experts, lambda: sizing().fit(wanted))
+    requested = min(config.calibration.slots, experts)
+    slots, notes = settle_slots(config, experts, lambda: sizing().fit(requested))
     if device.type == "cuda" and clock == "wall":
         table = sizing()
         table.refuse_too_many(slots)

@@ -124,12 +124,12 @@ class TreeTrials:
         probes: list[TreeTrial] = []
         for request in requests:
             try:
-                found = self._question(request)
+                result = self._question(request)
             except RequestError as error:
                 raise SpecfitError(
                     f"calibration question {request.request_id} cannot be decoded ({error})"
                 ) from None
-            probes += found
+            probes += result
             if len({probe.request_id for probe in probes}) == QUESTIONS:
                 return probes
         raise SpecfitError(
