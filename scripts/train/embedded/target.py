@@ -32,9 +32,10 @@ class TargetPlan:
     weight_decay: float = 0.05
     tokens_per_step: int = 4096
     # (fraction of the budget from which it holds, sequence length)
-    lengths: tuple[tuple[float, int], ...] = ((0.0, 512), (0.8, 1024))
+    lengths: tuple[tuple[float, int], ...] = ((0.0, 512), (0.85, 1024))
     balance: float = 2e-2  # per layer
-    reuse: float = 2e-1  # of the experts of the tokens just before
+    reuse: float = 3e-1  # of the experts of the tokens just before
+    prompt_weight: float = 0.15  # of a prompt's token in the loss; an answer's counts 1
 
 
 def target_config(end_ids: list[int], pad_id: int) -> Qwen3MoeConfig:
@@ -118,7 +119,7 @@ class RoutingLosses:
 
     FREE_LOAD = 2.0
 
-    LAGS = (1, 2, 4)
+    LAGS = (1, 2, 4, 8, 16)
     DECAY = 0.95
 
     def __init__(self) -> None:
@@ -214,7 +215,7 @@ def train(
 
 
 class TargetWork:
-    """Forward and backward on ids [B, L + 1]; every token is predicted, prompts too."""
+    """Forward and backward on ids [B, L + 1]; every token is predicted, those of answers weigh most."""
 
     def __init__(self, model: Qwen3MoeForCausalLM, plan: TargetPlan) -> None:
         self.model, self.plan = model, plan
@@ -227,7 +228,9 @@ class TargetWork:
     def __call__(self, ids: Tensor, assistant: Tensor) -> dict[str, float]:
         self.tap = self.tap or RouterTap(self.model)
         logits = self.model(input_ids=ids[:, :-1], use_cache=False).logits
-        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        each = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        weight = torch.where(assistant[:, 1:].flatten(), 1.0, self.plan.prompt_weight)
+        loss = (each * weight).sum() / weight.sum()
         balance, reuse = self.routing_losses(self.tap, ids.shape[0])
         (loss + self.plan.balance * balance + self.plan.reuse * reuse).backward()
         return {"loss": loss.item(), "balance": balance.item(), "reuse": reuse.item()}
