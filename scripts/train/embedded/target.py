@@ -36,7 +36,7 @@ class TargetPlan:
     balance: float = 1e-1  # per layer
     reuse: float = 2e-1  # of the experts of the tokens just before
     novelty: float = 1.0  # experts that a cache of 48 slots would have to load
-    prompt_weight: float = 0.15  # of a prompt's token in the loss; an answer's counts 1
+    prompt_weight: float = 0.1  # of a prompt's token in the loss; an answer's counts 1
 
 
 def target_config(end_ids: list[int], pad_id: int) -> Qwen3MoeConfig:
@@ -235,7 +235,7 @@ def train(
 
 
 class TargetWork:
-    """Forward and backward on ids [B, L + 1]; every token is predicted, those of answers weigh most."""
+    """Forward and backward on ids [B, L + 1]; tokens of answers weigh most."""
 
     def __init__(self, model: Qwen3MoeForCausalLM, plan: TargetPlan) -> None:
         self.model, self.plan = model, plan

@@ -84,7 +84,9 @@ def _people(rng: random.Random) -> dict[str, str]:
     return slots
 
 
-def _equation(name: str, expression: str, numbers: dict[str, int], annotated: bool) -> dict[str, str]:
+def _equation(
+    name: str, expression: str, numbers: dict[str, int], annotated: bool
+) -> dict[str, str]:
     """`{_}` is the equation, `{_d}` the same in dollars."""
     shown = re.sub(r"[a-z]\w*", lambda found: str(numbers[found[0]]), expression)
     left, value = re.sub(r"([-+*/])", r" \1 ", shown), numbers[name]
