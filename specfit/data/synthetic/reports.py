@@ -9,10 +9,11 @@ event take turns, and `held_out` has kinds that no other split shows.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from specfit.data.synthetic.grammar import expand, seeded, sentence
+from specfit.data.corpus.grammar import expand, seeded, sentence
 from specfit.data.synthetic.words import FOLDER, word_lists
 
 SOURCES = (
@@ -26,7 +27,7 @@ SOURCES = (
 )
 QUOTES = (
     '"[we are very tired|this was a hard week|we hope for the best]," {say} {first} {surname}',
-    '"[I could not believe it|nobody had told us|we will talk about this for years]," {say} a {job}',
+    '"[I could not believe it|no one had told us|we will talk of this for years]," {say} a {job}',
     '"[it is good news|it is bad news|it is a lesson] for {town}," {say} {first} {surname}',
 )
 NUMBERS = {"a": (2, 9), "b": (2, 90), "n": (3, 95)}
@@ -87,8 +88,8 @@ def report(split: str, index: int) -> Report:
     return Report(article, highlights, event.name)
 
 
-def _source(text: str, write: object, rng: random.Random) -> str:
-    """What is added to a sentence of the article: nothing half of the time, and never to a quote."""
+def _source(text: str, write: Callable[[str], str], rng: random.Random) -> str:
+    """What is added to a sentence: nothing half of the time, and never to a quote."""
     if text.startswith('"') or rng.random() < 0.5:
         return ""
-    return ", " + write(rng.choice(SOURCES))  # type: ignore[operator]
+    return ", " + write(rng.choice(SOURCES))
