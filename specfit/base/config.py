@@ -210,6 +210,12 @@ class DatasetConfig(Section):
     max_document_tokens: int | None = key(None, at_least=1)
     path: str | None = key(None, "a file of JSON lines", hashed=False)
     hub: str | None = key(None, "repository/configuration/split, where there is a network")
+    stands_for: str | None = key(
+        None,
+        "the paper's workload that it is or that it replaces in tables; null = neither",
+        one_of=("gsm8k", "cnn_dailymail"),
+        hashed=False,
+    )
     rows: list[int] = key(list, "of the split, 0-based, in order; empty: all", hashed=False)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specfit.report.run_summary import machine_moved
-from specfit.report.styles import label_of
+from specfit.report.styles import label_of, workload_of
 from specfit.storage.rows import RunRows
 
 PREVIEW = "preview"
@@ -51,7 +51,7 @@ def stamp_of(
         f"clock {clocks}",
         f"profile {_each(i.profile for i in infos)}" + (f", billed as {billed}" if billed else ""),
         f"model {_each(i.model for i in infos)}",
-        f"workload {_each(i.dataset for i in infos)}",
+        f"workload {_each(workload_of(i).label for i in infos)}",
         f"device {_each(i.device for i in infos)}",
         f"{place} rows",
     ]

@@ -52,8 +52,48 @@ PHASES: dict[str, Style] = {
     "commit": Style("commit", "#009E73", hatch="++"),
 }
 
-# Place in the paper -> what the place is called there.
-WORKLOADS = {"news": "CNN/DailyMail", "gsm8k": "GSM8K"}
+PAPER_WORKLOADS = {"cnn_dailymail": "CNN/DailyMail", "gsm8k": "GSM8K"}
+"""What a dataset may stand for -> its name, in the paper's order."""
+
+DATASETS = {"embedded_news": "synthetic reports", "embedded_gsm8k": "synthetic word problems"}
+"""Our own datasets in words."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A dataset, and the paper's workload that it is or replaces."""
+
+    dataset: str
+    stands_for: str | None
+
+    @property
+    def short(self) -> str:
+        if self.stands_for == self.dataset:
+            return PAPER_WORKLOADS[self.dataset]
+        return DATASETS.get(self.dataset, self.dataset)
+
+    @property
+    def label(self) -> str:
+        """'synthetic reports (our stand-in for CNN/DailyMail)'; the real one's is its name."""
+        return " ".join(self.lines)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The label in one or two lines, for the title of a panel."""
+        if self.stands_for in (None, self.dataset):
+            return (self.short,)
+        return self.short, f"(our stand-in for {PAPER_WORKLOADS[self.stands_for or '']})"
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Sorts workloads as the paper does, others after them by name."""
+        known = list(PAPER_WORKLOADS)
+        at = known.index(self.stands_for) if self.stands_for in known else len(known)
+        return at, self.dataset
+
+
+def workload_of(info: RunInfo) -> Workload:
+    return Workload(info.dataset, info.stands_for)
 
 
 def system_of(info: RunInfo) -> str:

@@ -289,6 +289,7 @@ def _manifest(spec: RunSpec, who: identity.Identity, run_id: str) -> Manifest:
         link_gbps=spec.profile.link_gbps,
         calibration_at=config.calibration.at if kind.needs_cost else None,
         recording=spec.recording_id,
+        stands_for=config.dataset.stands_for,
     )
     return Manifest(info, who, ids, [provenance.collect().as_dict()])
 

@@ -14,9 +14,9 @@ from specfit.report.figures import Drawing, colours
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Floats, Interval, paired_ratio, ratio_interval
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS, style_of
-from specfit.report.suite_runs import workload_of
+from specfit.report.styles import Workload, style_of, workload_of
 from specfit.report.table_format import Cell, Entry, Sheet, factor, measured
+from specfit.storage.manifest import run_info
 
 PLAIN = "ar_cache"
 
@@ -53,7 +53,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Panel:
-    workload: str
+    workload: Workload
     prefetch: str
     slots: int
     spots: Mapping[tuple[float, float], Spot]  # (fixed_ms, link_gbps)
@@ -63,7 +63,7 @@ class Panel:
 class Atlas:
     """One workload: its panels, the grid they share, and the profiles on it."""
 
-    workload: str
+    workload: Workload
     fixed_ms: tuple[float, ...]
     link_gbps: tuple[float, ...]
     slots: tuple[int, ...]
@@ -72,7 +72,7 @@ class Atlas:
 
 
 def atlas_of(document: Mapping[str, Any]) -> Atlas:
-    workload, grid = workload_of(document["info"]["dataset"]), document["grid"]
+    workload, grid = workload_of(run_info(document["info"])), document["grid"]
     tokens = np.array(document["committed_tokens"], dtype=np.float64)
     groups: dict[tuple[str, int], dict[tuple[float, float], dict[str, Floats]]] = {}
     for p in document["points"]:
@@ -111,7 +111,7 @@ def profile_sheet(atlases: Sequence[Atlas], timed: str) -> Sheet:
             for panel in atlas.panels.values():
                 if at in panel.spots:
                     spot = panel.spots[at]
-                    line: list[Entry] = [WORKLOADS[atlas.workload], name, MOVES[panel.prefetch]]
+                    line: list[Entry] = [atlas.workload.label, name, MOVES[panel.prefetch]]
                     line += [panel.slots, *(measured(spot.speeds[s]) for s in systems)]
                     rows.append((*line, style_of(spot.best).label, measured(spot.gain, factor)))
     note = (
@@ -141,7 +141,7 @@ def _share_line(atlas: Atlas, panel: Panel) -> tuple[Entry, ...]:
     counts = [sum(spot.best == s for spot in spots) for s in LETTERS]
     by_gain = sorted(spots, key=lambda spot: spot.gain.value or 0)
     ends = [_end(spot) for spot in (by_gain[0], by_gain[-1])]
-    head: list[Entry] = [WORKLOADS[atlas.workload], MOVES[panel.prefetch], panel.slots]
+    head: list[Entry] = [atlas.workload.label, MOVES[panel.prefetch], panel.slots]
     return (*head, *counts, sum(not spot.is_clear for spot in spots), *ends)
 
 
@@ -205,7 +205,7 @@ def spoken(atlases: list[Atlas]) -> str:
         for panel in atlas.panels.values():
             spots = list(panel.spots.values())
             share = sum(spot.best != "ar_cache" for spot in spots) / len(spots)
-            where = f"{WORKLOADS[atlas.workload]}, {MOVES[panel.prefetch]}, {panel.slots} slots"
+            where = f"{atlas.workload.short}, {MOVES[panel.prefetch]}, {panel.slots} slots"
             parts.append(f"{where}: {100 * share:.0f} %")
     return f"Share of the map on which drafting is faster than AR. {'; '.join(parts)}."
 
@@ -225,9 +225,7 @@ def paint(sheet: Any, atlases: list[Atlas], probed: Places) -> None:
             _mark(panel, atlas, probed)
             if row == 0:
                 panel.set_title(f"{count} slots")
-        axes[row][0].set_ylabel(
-            f"{WORKLOADS[atlas.workload]}'s place\n{MOVES[move]}\nfixed cost, ms"
-        )
+        axes[row][0].set_ylabel(f"{atlas.workload.short}\n{MOVES[move]}\nfixed cost, ms")
     for panel in axes[-1]:
         panel.set_xlabel("link, GB/s")
     sheet.colorbar(

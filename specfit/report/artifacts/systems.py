@@ -33,7 +33,18 @@ def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
         "paper": paper_sheet(claims_of(name), runs, "The paper beside ours"),
     }
     stamp = reader.stamp([m.rows for m in members], name, extra=[INTERVALS])
+    title = f"{title}: {setting_of(members)}"
     return Table(name, title, sheets, stamp, [equal_scores(runs), *repeated(members)])
+
+
+def setting_of(members: Sequence[SuiteRun]) -> str:
+    """'synthetic reports (our stand-in for CNN/DailyMail), 25 GB/s link, 70 ms fixed'"""
+    first = members[0]
+    gpu = first.config.get("gpu", {})
+    parts = [first.workload.label]
+    if gpu.get("link_gbps") and gpu.get("fixed_ms"):
+        parts += [f"{gpu['link_gbps']:g} GB/s link", f"{gpu['fixed_ms']:g} ms fixed"]
+    return ", ".join(parts)
 
 
 def repeated(members: Sequence[SuiteRun]) -> list[str]:
@@ -141,7 +152,7 @@ def ours_of(claim: Claim, runs: Runs) -> Interval | None:
 
 def paper_sheet(claims: Sequence[Claim], runs: Runs, title: str) -> Sheet:
     """The paper's value beside ours, with the verdict; `runs` of the claims' workload and slots."""
-    columns = ("quantity", "paper's place", "paper", "ours", "verdict")
+    columns = ("quantity", "in the paper", "paper", "ours", "verdict")
     rows = tuple(paper_row(claim, runs) for claim in claims)
     inferred = any(claim.inferred for claim in claims)
     note = "*: our arithmetic from published values." if inferred else ""
@@ -198,7 +209,7 @@ GAINS = ("speed", "speed_with_prefill", "committed", "cycle", "experts")
 
 def systems_figure(reader: ResultsReader, name: str, table: str, title: str) -> Drawing:
     """Bars of each quantity, and SpecFit over EAGLE-3 + cache beside the paper's ratios."""
-    runs = runs_of(reader, table)
+    members, runs = reader.members(table), runs_of(reader, table)
     word = words_of(list(runs.values()))
     values = {q: {s: QUANTITIES[q].of(run) for s, run in runs.items()} for q in BARS}
     ratios = {q: QUANTITIES[q].ratio(runs["specfit"], runs["eagle3_cache"]) for q in GAINS}
@@ -230,7 +241,7 @@ def systems_figure(reader: ResultsReader, name: str, table: str, title: str) -> 
         )
 
     stamp = reader.stamp(list(runs.values()), table, extra=[INTERVALS.replace("Brackets", "Bars")])
-    return Drawing(name, title, 4.6, stamp, alt, paint)
+    return Drawing(name, f"{title}: {setting_of(members)}", 4.6, stamp, alt, paint)
 
 
 def _gains(axes: Any, ratios: dict, told: dict[str, float]) -> None:
@@ -252,27 +263,25 @@ def _gains(axes: Any, ratios: dict, told: dict[str, float]) -> None:
 
 
 def table_2(reader: ResultsReader) -> Table:
-    """Table 2 (sec. 4.2): the systems in CNN/DailyMail's place, at the primary cache."""
-    return systems_table(reader, "table_2", "Table 2: CNN/DailyMail's place, main profile")
+    """Table 2 (sec. 4.2): the systems on CNN/DailyMail or its stand-in, at the primary cache."""
+    return systems_table(reader, "table_2", "Table 2")
 
 
 def table_3(reader: ResultsReader) -> Table:
-    """Table 3 (sec. 4.3): the systems on word problems, in GSM8K's place, at the primary cache."""
-    return systems_table(reader, "table_3", "Table 3: GSM8K's place, main profile")
+    """Table 3 (sec. 4.3): the systems on GSM8K or its stand-in, at the primary cache."""
+    return systems_table(reader, "table_3", "Table 3")
 
 
 def table_4(reader: ResultsReader) -> Table:
     """Table 4 (sec. 4.5): the systems on the RTX 4090 profile, and SpecFit without a cache."""
-    return systems_table(reader, "table_4", "Table 4: GSM8K's place, RTX 4090 profile")
+    return systems_table(reader, "table_4", "Table 4, the RTX 4090's profile")
 
 
 def figure_2(reader: ResultsReader) -> Drawing:
-    """Figure 2 (sec. 4.2): the systems in CNN/DailyMail's place, the rows of table 2."""
-    return systems_figure(
-        reader, "figure_2", "table_2", "Figure 2: CNN/DailyMail's place, main profile"
-    )
+    """Figure 2 (sec. 4.2): the systems on CNN/DailyMail or its stand-in, the rows of table 2."""
+    return systems_figure(reader, "figure_2", "table_2", "Figure 2")
 
 
 def figure_3(reader: ResultsReader) -> Drawing:
-    """Figure 3 (sec. 4.3): the systems in GSM8K's place, the rows of table 3."""
-    return systems_figure(reader, "figure_3", "table_3", "Figure 3: GSM8K's place, main profile")
+    """Figure 3 (sec. 4.3): the systems on GSM8K or its stand-in, the rows of table 3."""
+    return systems_figure(reader, "figure_3", "table_3", "Figure 3")
