@@ -7,9 +7,11 @@ apart by their markers. No drawing library is needed to read this.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from specfit.storage.manifest import RunInfo
+from specfit.storage.manifest import RunInfo, stand_in
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,11 @@ class Workload:
         return at, self.dataset
 
 
-def workload_of(info: RunInfo) -> Workload:
-    return Workload(info.dataset, info.stands_for)
+def workload_of(info: RunInfo | Mapping[str, Any]) -> Workload:
+    """Of a run, or of a study's document, whose info is a run's as it is stored."""
+    if isinstance(info, RunInfo):
+        return Workload(info.dataset, info.stands_for)
+    return Workload(info["dataset"], stand_in(info))
 
 
 def system_of(info: RunInfo) -> str:

@@ -94,4 +94,10 @@ def run_info(stored: Mapping[str, Any]) -> RunInfo:
     """From its stored form, of any age."""
     known = {f.name for f in fields(RunInfo)}
     values = {key: value for key, value in stored.items() if key in known}
-    return RunInfo(**{"stands_for": OLDER_STAND_INS.get(stored["dataset"])} | values)
+    return RunInfo(**values | {"stands_for": stand_in(stored)})
+
+
+def stand_in(stored: Mapping[str, Any]) -> str | None:
+    """What the dataset of a stored info stands for."""
+    named: str | None = stored.get("stands_for", OLDER_STAND_INS.get(stored["dataset"]))
+    return named

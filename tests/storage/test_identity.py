@@ -99,6 +99,7 @@ UNHASHED_VALUES = {
     "drafter.revision": "abc",
     "dataset.path": "my.jsonl",
     "dataset.rows": [3, 1],
+    "dataset.stands_for": "cnn_dailymail",
     "routes.path": "/elsewhere",
     "calibration.path": "c.json",
     "calibration.dataset_path": "train.jsonl",

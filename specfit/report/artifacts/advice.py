@@ -13,7 +13,6 @@ from specfit.report.intervals import Floats, Interval, paired_ratio
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import workload_of
 from specfit.report.table_format import Entry, Sheet, exact, factor, measured
-from specfit.storage.manifest import run_info
 
 GOAL = 0.98
 
@@ -30,7 +29,7 @@ def advice_sheet(documents: Sequence[Mapping[str, Any]], timed: str) -> Sheet:
     columns += ["over AR + cache", "goal"]
     rows: list[tuple[Entry, ...]] = []
     for document in documents:
-        workload = workload_of(run_info(document["info"])).label
+        workload = workload_of(document["info"]).label
         for slots, lines in document["slots"].items():
             rows.append((workload, int(slots), *_line(lines)))
     n = " / ".join(dict.fromkeys(str(document["requests"]) for document in documents))

@@ -16,7 +16,6 @@ from specfit.report.intervals import Floats, Interval, paired_ratio, ratio_inter
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import Workload, style_of, workload_of
 from specfit.report.table_format import Cell, Entry, Sheet, factor, measured
-from specfit.storage.manifest import run_info
 
 PLAIN = "ar_cache"
 
@@ -72,7 +71,7 @@ class Atlas:
 
 
 def atlas_of(document: Mapping[str, Any]) -> Atlas:
-    workload, grid = workload_of(run_info(document["info"])), document["grid"]
+    workload, grid = workload_of(document["info"]), document["grid"]
     tokens = np.array(document["committed_tokens"], dtype=np.float64)
     groups: dict[tuple[str, int], dict[tuple[float, float], dict[str, Floats]]] = {}
     for p in document["points"]:

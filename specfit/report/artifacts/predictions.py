@@ -22,7 +22,6 @@ from specfit.report.reader import ResultsReader
 from specfit.report.styles import Workload, style_of, workload_of
 from specfit.report.suite_runs import SuiteRun
 from specfit.report.table_format import Entry, Sheet, change, measured
-from specfit.storage.manifest import run_info
 from specfit.storage.rows import RunRows
 
 REWARD_STEP = 0.5  # width of a bin of predicted tokens
@@ -153,7 +152,7 @@ class Drafter:
 
 def drafter(document: Mapping[str, Any]) -> Drafter:
     counts = pd.DataFrame(document["counts"])
-    return Drafter(workload_of(run_info(document["info"])), document["bins"], counts)
+    return Drafter(workload_of(document["info"]), document["bins"], counts)
 
 
 def path_bins(one: Drafter) -> list[Bin]:

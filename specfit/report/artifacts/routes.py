@@ -17,7 +17,6 @@ from specfit.report.reader import ResultsReader
 from specfit.report.styles import Workload, workload_of
 from specfit.report.suite_runs import SuiteRun, pick
 from specfit.report.table_format import Cell, Entry, Sheet, change, exact, measured
-from specfit.storage.manifest import run_info
 from specfit.storage.rows import RunRows
 
 Source = tuple[str, str]
@@ -243,7 +242,7 @@ def _recall_sheet(documents: Sequence[Mapping[str, Any]], what: str, summed: int
             whole = exact(float(100 * hits.sum() / routed.sum()))
             cells = [exact(float(100 * value)) for value in each]
             width = max(width, len(cells))
-            rows.append((workload_of(run_info(document["info"])).label, label, whole, *cells))
+            rows.append((workload_of(document["info"]).label, label, whole, *cells))
     filled = [(*row, *[None] * (3 + width - len(row))) for row in rows]
     columns = ("workload", "routes", "all", *(f"{what} {i}" for i in range(width)))
     note = "Depth 0 is the root." if what == "depth" else ""
@@ -268,7 +267,7 @@ def union_sheet(documents: Sequence[Mapping[str, Any]]) -> Sheet:
                 Cell(f"{100 * (a / b - 1):+.1f} / {100 * e:.1f} / {100 * one:.1f}", None)
                 for a, b, e, one in zip(told, true, error, layer.mean(1), strict=True)
             ]
-            rows.append((workload_of(run_info(document["info"])).label, label, *cells))
+            rows.append((workload_of(document["info"]).label, label, *cells))
     columns = ("workload", "routes", *(f"{n} nodes" for n in range(sizes)))
     note = (
         "Bias of the union's size, its mean absolute error over all layers, and that of one layer, "

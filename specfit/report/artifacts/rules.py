@@ -20,7 +20,6 @@ from specfit.report.paper_values import TABLE_5
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import Workload, workload_of
 from specfit.report.table_format import Entry, Sheet, exact, measured
-from specfit.storage.manifest import run_info
 
 Document = Mapping[str, Any]
 
@@ -99,7 +98,7 @@ def realised(weighting: Mapping[str, Any]) -> Interval:
 
 
 def named(document: Document) -> Workload:
-    return workload_of(run_info(document["info"]))
+    return workload_of(document["info"])
 
 
 def rules_sheet(document: Document) -> Sheet:

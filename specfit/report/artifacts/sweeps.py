@@ -13,7 +13,6 @@ from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval, paired_ratio
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import Workload, style_of, workload_of
-from specfit.storage.manifest import run_info
 
 AXES = {
     "beta": "beta in selection, times the fit's",
@@ -50,7 +49,7 @@ def curves(documents: Sequence[Mapping[str, Any]]) -> list[Curve]:
 
 
 def _of_one(document: Mapping[str, Any]) -> list[Curve]:
-    workload, points = workload_of(run_info(document["info"])), document["points"]
+    workload, points = workload_of(document["info"]), document["points"]
     (shipped,) = [p for p in points if _is_shipped(p)]
     keys = list(dict.fromkeys((p["axis"], p["system"]) for p in points))
     found = []
