@@ -18,8 +18,7 @@ from typing import Any
 from specfit.base.types import SpecfitError
 from specfit.report import draw
 from specfit.report.artifact import options_of, reader_of, variant_words
-from specfit.report.page.gathering import explanations, sources_of
-from specfit.report.page.html import page
+from specfit.report.page.context import render
 from specfit.storage import atomic
 
 REPORT = "report.html"
@@ -33,13 +32,12 @@ def main(argv: list[str] | None = None) -> int:
     if not options.as_drawn:
         draw.draw(reader, out, draw.names_of(), variant_words(options))
     index = listed(out)
-    why, unexplained = explanations(reader)
     try:
-        sources = sources_of(reader, index.values())
+        page, unexplained = render(index, out, reader)
     except SpecfitError as error:  # drawn earlier, from rows that are gone
         print(f"specfit: {error}", file=sys.stderr)
         return 2
-    atomic.write_text(out / REPORT, page(index, out, sources, why, unexplained))
+    atomic.write_text(out / REPORT, page)
     print(f"wrote {out / REPORT}")
     lacking = [name for name, entry in index.items() if "missing" in entry]
     if lacking:

@@ -3,12 +3,16 @@
 A figure reads and analyses its rows first and returns a `Drawing`, which paints only when its files
 are asked for: matplotlib is imported then and nowhere else, so tables need no drawing library.
 Colours, markers, hatches and names come from `specfit.report.styles`.
+
+PDF and PNG stand alone: title above, footnote below, white paper. The SVG is for a page that says
+both itself: panels alone, transparent, its ink and paper colours variables that follow a dark page.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,28 +71,68 @@ class Drawing:
     def files(self) -> dict[str, bytes]:
         matplotlib = _matplotlib()
         with matplotlib.rc_context(STYLE):
-            figure = self._figure()
-            return {f"{self.name}.{kind}": self._saved(figure, kind) for kind in SAVED}
+            whole, bare = self._figure(), self._bare()
+            files = {kind: self._saved(whole, kind) for kind in ("pdf", "png")}
+            files["svg"] = follow_the_page(self._saved(bare, "svg"))
+            return {f"{self.name}.{kind}": content for kind, content in files.items()}
+
+    def _bare(self) -> Any:
+        """The panels alone."""
+        from matplotlib.figure import Figure
+
+        figure: Any = Figure(figsize=(WIDTH, self.height), layout="constrained")
+        figure.patch.set_alpha(0)
+        panels = figure.subfigures(1, 1)
+        panels.patch.set_alpha(0)
+        self.paint(panels)
+        for axes in figure.axes:
+            axes.patch.set_alpha(0)
+        self._watermark(figure)
+        return figure
 
     def _figure(self) -> Any:
         """Title and panels above, the stamp below in a strip of its own."""
         from matplotlib.figure import Figure
 
-        told = textwrap.wrap(self.stamp.text, STAMP_CHARACTERS)
+        told = textwrap.wrap(self.stamp.short, STAMP_CHARACTERS)
         strip = STAMP_LINE * (len(told) + 1)
         figure: Any = Figure(figsize=(WIDTH, self.height + strip), layout="constrained")
         panels, foot = figure.subfigures(2, 1, height_ratios=[self.height, strip])
         panels.suptitle(self.stamp.titled(self.title), fontsize=11, fontweight="bold")
         self.paint(panels)
         foot.text(0.01, 0.95, "\n".join(told), fontsize=6, color="0.35", va="top")
+        self._watermark(figure)
+        return figure
+
+    def _watermark(self, figure: Any) -> None:
         if self.stamp.preview:
             figure.text(0.5, 0.5, PREVIEW, fontsize=60, color="0.85", ha="center", va="center")
-        return figure
 
     def _saved(self, figure: Any, kind: str) -> bytes:
         out = io.BytesIO()
         figure.savefig(out, format=kind, metadata=SAVED[kind])
         return out.getvalue()
+
+
+PAGE_COLOURS = {"#000000": "ink", "#222222": "ink", "#4d4d4d": "mid", "#ffffff": "paper"}
+"""Colours that follow the page. Of a letter on a coloured cell, use ON_DARK or ON_LIGHT."""
+
+ON_DARK, ON_LIGHT = "#fefefe", "#111111"
+SVG_STYLE = """<style>
+svg { --ink: #000; --mid: #4d4d4d; --paper: #fff; fill: var(--ink); }
+@media (prefers-color-scheme: dark) {
+svg { --ink: #e4e4e2; --mid: #b4b4b0; --paper: #161616; }
+}
+</style>"""
+
+
+def follow_the_page(svg: bytes) -> bytes:
+    """Ink, middle grey and paper as variables, which the SVG sets itself where no page does."""
+    text = svg.decode()
+    for colour, name in PAGE_COLOURS.items():
+        text = re.sub(rf"(fill|stroke): {colour}\b", rf"\1: var(--{name})", text)
+    end = text.index(">", text.index("<svg ")) + 1
+    return f"{text[:end]}\n{SVG_STYLE}{text[end:]}".encode()
 
 
 def _matplotlib() -> Any:

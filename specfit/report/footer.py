@@ -28,6 +28,12 @@ class Footer:
         runs = f" Runs: {', '.join(self.run_ids)}." if self.run_ids else ""
         return " ".join(self.lines) + runs
 
+    @property
+    def short(self) -> str:
+        """With the suites' names in the place of the ids, which their files list."""
+        suites = f" Suites: {', '.join(self.suites)}." if self.suites else ""
+        return " ".join(self.lines) + suites
+
     def titled(self, title: str) -> str:
         """The title, with the word preview where too few requests went in for more."""
         return f"{title} ({PREVIEW})" if self.preview else title
