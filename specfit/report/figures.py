@@ -143,11 +143,15 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def dot(label: str, fill: str, width: float) -> Any:
+EDGE = "#222222"
+BAR, BAR_UP, LANE = 0.56, 0.14, 0.32  # of a row: a bar's height, its shift up, the paper's lane
+
+
+def dot(label: str, fill: str, width: float, edge: str = EDGE) -> Any:
     """A legend's handle for a node that is filled with this colour."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], marker="o", ls="none", ms=8, mfc=fill, mec=EDGE, mew=width, label=label)
+    return Line2D([], [], marker="o", ls="none", ms=8, mfc=fill, mec=edge, mew=width, label=label)
 
 
 def colours(name: str, middle: float, low: float, high: float) -> tuple[Any, Any]:
@@ -157,9 +161,6 @@ def colours(name: str, middle: float, low: float, high: float) -> tuple[Any, Any
 
     norm = TwoSlopeNorm(middle, low, high)
     return norm, ScalarMappable(norm, name)
-
-
-EDGE = "#222222"
 
 
 def whiskers(interval: Interval) -> list[list[float]]:
@@ -174,9 +175,10 @@ def bars(
     axes: Any,
     values: Mapping[str, Interval],
     title: str,
+    unit: str,
     told: Mapping[str, float] | None = None,
 ) -> None:
-    """One horizontal bar per system, its interval and value; the paper's value as a mark."""
+    """One horizontal bar per system, its interval and value; the paper's value in a lane below."""
     told = told or {}
     names = list(values)
     for row, name in enumerate(names):
@@ -185,15 +187,27 @@ def bars(
             axes.text(0, row, " -", va="center")
             continue
         axes.barh(
-            row, interval.value, color=style.colour, hatch=style.hatch, edgecolor=EDGE, lw=0.6
+            row - BAR_UP,
+            interval.value,
+            height=BAR,
+            color=style.colour,
+            hatch=style.hatch,
+            edgecolor=EDGE,
+            lw=0.6,
         )
         axes.errorbar(
-            interval.value, row, xerr=whiskers(interval), color=EDGE, capsize=2, lw=0.9, fmt="none"
+            interval.value,
+            row - BAR_UP,
+            xerr=whiskers(interval),
+            color=EDGE,
+            capsize=2,
+            lw=0.9,
+            fmt="none",
         )
         end = interval.value if interval.high is None else interval.high
         axes.annotate(
             plain(interval.value),
-            (end, row - 0.1),
+            (end, row - BAR_UP),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
@@ -201,10 +215,19 @@ def bars(
         )
     marked = [(told[name], row) for row, name in enumerate(names) if name in told]
     for value, row in marked:
-        mark(axes, value, row + 0.3)
+        mark(axes, value, row + LANE)
+        axes.annotate(
+            plain(value),
+            (value, row + LANE),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=6.5,
+        )
     axes.set_yticks(range(len(names)), [style_of(name).label for name in names])
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.45, -0.55)
     axes.set_title(title)
+    axes.set_xlabel(unit)
     axes.grid(False, axis="y")
     axes.margins(x=0.22)
     axes.set_xlim(left=0)

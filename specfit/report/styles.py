@@ -45,13 +45,14 @@ SYSTEMS: dict[str, Style] = {
 PAPER = Style("paper", "#000000", "d", "", "None")
 
 # Where a cycle's time goes. Verify is split: waiting for copies, and the rest of the forward.
+# Greens and greys, which no system has.
 PHASES: dict[str, Style] = {
-    "draft": Style("draft", "#56B4E9", hatch="..."),
-    "route": Style("route", "#CC79A7", hatch="xxx"),
-    "select": Style("select", "#F0E442", hatch="oo"),
-    "wait": Style("verify: waiting for copies", "#D55E00", hatch="///"),
-    "compute": Style("verify: the rest", "#BFBFBF"),
-    "commit": Style("commit", "#009E73", hatch="++"),
+    "draft": Style("draft", "#C7E9C0", hatch="..."),
+    "route": Style("route", "#EDF8E9", hatch="xxx"),
+    "select": Style("select", "#74C476", hatch="oo"),
+    "wait": Style("verify: waiting for copies", "#238B45", hatch="///"),
+    "compute": Style("verify: the rest", "#D9D9D9"),
+    "commit": Style("commit", "#969696", hatch="++"),
 }
 
 PAPER_WORKLOADS = {"cnn_dailymail": "CNN/DailyMail", "gsm8k": "GSM8K"}

@@ -262,7 +262,7 @@ def _times(panel: Any, bench: Mapping[str, Any]) -> None:
         low, mid, high, worst = (
             row[key] / 1e3 for key in ("p5_us", "median_us", "p95_us", "worst_us")
         )
-        panel.barh(at, high - low, left=low, height=0.45, color="#56B4E9", edgecolor="#222222")
+        panel.barh(at, high - low, left=low, height=0.45, color="#D9D9D9", edgecolor="#222222")
         panel.plot([mid, mid], [at - 0.22, at + 0.22], color="#222222", lw=2)
         panel.plot(worst, at, "|", color="#222222", ms=9)
         panel.annotate(

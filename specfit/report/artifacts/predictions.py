@@ -228,7 +228,7 @@ def table_predictions(reader: ResultsReader) -> Table:
     return Table("table_predictions", "Predicted against realised", sheets, stamp)
 
 
-EARLY, LINE = "#56B4E9", {"color": "0.3", "lw": 0.9, "ls": "--"}
+EARLY, LINE = "0.45", {"color": "0.3", "lw": 0.9, "ls": "--"}
 
 
 def figure_predictions(reader: ResultsReader) -> Drawing:

@@ -104,7 +104,12 @@ def table_figure_4(reader: ResultsReader) -> Table:
     return Table("table_figure_4", "Figure 4: gain against slots", sheets, stamp)
 
 
-TITLES = {"speed": "decode gain, %", "cycle": "cycle time, %", "committed": "committed / cycle, %"}
+TITLES = {
+    "speed": "speed over\nEAGLE-3 + cache, %",
+    "cycle": "cycle time over\nEAGLE-3 + cache, %",
+    "committed": "committed / cycle over\nEAGLE-3 + cache, %",
+}
+LEGEND = {"specfit_own": "SpecFit, refitted at this slot count"}
 
 
 def figure_4(reader: ResultsReader) -> Drawing:
@@ -149,7 +154,7 @@ def paint(sheet: Any, found: list[Point]) -> None:
             if column == 0:
                 panel.set_ylabel(TITLES[quantity])
         axes[0][column].set_title("\n".join(workload.lines))
-        axes[-1][column].set_xlabel("slots per layer")
+        axes[-1][column].set_xlabel("slots per layer, fewer to the right")
         labels = [str(count) if count else "no cache" for count in slots]
         axes[-1][column].set_xticks(range(len(slots)), labels)
     handles = axes[0][0].get_legend_handles_labels()
@@ -165,7 +170,9 @@ def _lines(panel: Any, found: list[Point], quantity: str, place: dict[int, int])
     for nudge, system in enumerate(dict.fromkeys(p.system for p in found)):
         line = [p for p in found if p.system == system]
         at = [place[p.slots] + 0.05 * (nudge - 1) for p in line]
-        series(panel, at, [changes(p.ratios[quantity]) for p in line], style_of(system))
+        name = LEGEND.get(system, style_of(system).label)
+        gains = [changes(p.ratios[quantity]) for p in line]
+        series(panel, at, gains, style_of(system), label=name)
 
 
 def _paper(panel: Any, workload: Workload, quantity: str, place: dict[int, int]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specfit.report.artifact import Table
-from specfit.report.figures import Drawing, bars, paper_handle
+from specfit.report.figures import LANE, Drawing, bars, mark, paper_handle
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval
 from specfit.report.metrics import MEASURES, mean_measures, same_ids, same_scores, shared_requests
@@ -103,7 +103,7 @@ def systems_sheet(runs: Runs, title: str) -> Sheet:
             run.info.cache_slots,
             *(measured(QUANTITIES[name].of(run)) for name in SHOWN),
             *(measured(score(run, name)) for name in scores),
-            _ids(run, runs.get("ar")),
+            ids_beside(run, runs.get("ar")),
         )
         for system, run in runs.items()
     ]
@@ -114,7 +114,7 @@ def _are_billed(runs: Runs) -> bool:
     return any(run.info.billed not in (None, "self") for run in runs.values())
 
 
-def _ids(run: RunRows, ar: RunRows | None) -> str:
+def ids_beside(run: RunRows, ar: RunRows | None) -> str:
     if ar is None or ar is run:
         return "-"
     check = same_ids(run, ar)
@@ -231,8 +231,9 @@ def systems_figure(reader: ResultsReader, name: str, table: str, title: str) -> 
     def paint(figure: Any) -> None:
         axes: Any = figure.subplots(2, 3).ravel()
         for panel, quantity in zip(axes, BARS, strict=False):
-            bars(panel, values[quantity], headed(quantity, word), published[quantity])
-        for panel in (axes[1], axes[4]):
+            heading = headed(quantity, word)
+            bars(panel, values[quantity], heading, QUANTITIES[quantity].unit, published[quantity])
+        for panel in (axes[1], axes[2], axes[4]):
             panel.set_yticklabels([])
         _gains(axes[5], ratios, told)
         figure.legend(
@@ -241,7 +242,7 @@ def systems_figure(reader: ResultsReader, name: str, table: str, title: str) -> 
         )
 
     stamp = reader.stamp(list(runs.values()), table, extra=[INTERVALS.replace("Brackets", "Bars")])
-    return Drawing(name, f"{title}: {setting_of(members)}", 4.6, stamp, alt, paint)
+    return Drawing(name, f"{title}: {setting_of(members)}", 5.2, stamp, alt, paint)
 
 
 def _gains(axes: Any, ratios: dict, told: dict[str, float]) -> None:
@@ -254,12 +255,20 @@ def _gains(axes: Any, ratios: dict, told: dict[str, float]) -> None:
         axes.plot([low, high], [row, row], color=style.colour, lw=2.2)
         axes.plot(100 * (ours.value - 1), row, style.marker, color=style.colour, mec="#222222")
         if name in told:
-            axes.plot(100 * (told[name] - 1), row + 0.28, "d", mfc="white", mec="black", ms=6)
+            mark(axes, 100 * (told[name] - 1), row + LANE)
+        axes.text(
+            0.02,
+            row - LANE,
+            QUANTITIES[name].label,
+            fontsize=7.5,
+            transform=axes.get_yaxis_transform(),
+        )
     axes.axvline(0, color="0.3", lw=0.8)
-    axes.set_yticks(range(len(names)), [QUANTITIES[n].label for n in names])
-    axes.invert_yaxis()
-    axes.set_title("SpecFit against\nEAGLE-3 + cache, %")
-    axes.margins(y=0.15)
+    axes.set_yticks([])
+    axes.set_ylim(len(names) - 0.45, -0.65)
+    axes.set_title("SpecFit against EAGLE-3 + cache")
+    axes.set_xlabel("change, %")
+    axes.margins(x=0.1)
 
 
 def table_2(reader: ResultsReader) -> Table:
