@@ -161,7 +161,7 @@ def figure_1(reader: ResultsReader) -> Drawing:
     context = document["context"]
     stamp = reader.stamp(rows, "figure_1", extra=[which])
     title = f"Figure 1: anatomy of a recorded cycle (times {word})"
-    return Drawing("figure_1", title, 5.4, stamp, alt, lambda s: paint(s, a, word, context))
+    return Drawing("figure_1", title, 5.6, stamp, alt, lambda s: paint(s, a, word, context))
 
 
 def paint(sheet: Any, a: Anatomy, word: str, context: str | None) -> None:
@@ -223,12 +223,13 @@ def _tree(panel: Any, a: Anatomy, context: str | None) -> None:
     ]
     taken = sum(node.selected for node in a.nodes)
     text = (
-        f"Beside a node: its token and the drafter's probability of the path to it. In a node: "
-        f"the distinct\nexperts that verifying it adds. {taken} verified, {a.committed - 1} "
-        f"accepted + 1 of the target's own = {a.committed} tokens committed.\nVerifying needs "
-        f"{a.union} experts: {a.hits} on the device, {a.copies} copied."
+        f"Beside a node: its token and the drafter's probability of the path to it.\n"
+        f"In a node: the distinct experts that verifying it adds.\n"
+        f"{taken} verified, {a.committed - 1} accepted + 1 of the target's own = {a.committed} "
+        f"tokens committed.\n"
+        f"Verifying needs {a.union} experts: {a.hits} on the device, {a.copies} copied."
     )
-    panel.set_xlabel(text, fontsize=7.5, labelpad=36)
+    panel.set_xlabel(text, fontsize=7.5, labelpad=34)
     panel.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.045), ncols=2)
 
 
