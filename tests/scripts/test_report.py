@@ -245,9 +245,9 @@ def test_a_groups_name_is_one_tall_cell_and_intervals_stand_apart_from_their_val
     assert [line["starts"] for line in lines] == [True, False, True], "another group begins"
     assert lines[0]["cells"][0]["span"] == 2 and lines[0]["cells"][1]["head"]
     assert (lines[0]["cells"][2]["text"], lines[0]["cells"][2]["bounds"]) == ("1.2", "[1.1, 1.3]")
-    assert not found["pinned"]
+    assert not found["look"]
     alone = table(SHEET | {"rows": SHEET["rows"][1:]}, "t", above=["A & B"])
-    assert alone["pinned"] and alone["hide_title"]
+    assert alone["look"] == "pinned" and alone["hide_title"]
     assert [cell["head"] for cell in alone["lines"][0]["cells"]] == [True, False, False]
 
 

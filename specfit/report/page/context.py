@@ -301,6 +301,7 @@ def artifact(name: str, entry: Mapping[str, Any], results: Path, above: str) -> 
 
 
 WITH_PREFILL = "with prefill"
+DENSE = 8  # columns, of a table in small print
 
 
 def fitted(sheet: Mapping[str, Any], name: str, above: Sequence[str]) -> list[Values]:
@@ -332,6 +333,7 @@ def table(sheet: Mapping[str, Any], name: str, above: Sequence[str] = ()) -> Val
     """
     rows, heads = sheet["rows"], header_columns(sheet["rows"])
     spans = group_spans(rows) if heads > 1 and not sheet["numeric"][0] else [1] * len(rows)
+    looks = {"pinned": heads == 1, "dense": len(sheet["columns"]) > DENSE}
     lines = []
     for row, span in zip(rows, spans, strict=True):
         cells = [
@@ -344,7 +346,7 @@ def table(sheet: Mapping[str, Any], name: str, above: Sequence[str] = ()) -> Val
         "title": sheet["title"],
         "hide_title": sheet["title"] in above,
         "columns": list(zip(sheet["columns"], sheet["numeric"], strict=True)),
-        "pinned": heads == 1,
+        "look": " ".join(look for look, has in looks.items() if has),
         "lines": lines,
         "note": sheet["note"],
         "folded": False,
