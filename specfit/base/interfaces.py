@@ -129,7 +129,7 @@ class RouteSource(Protocol):
 
     def observe(self, routed: IntArray) -> None:
         """[T, L, k]: what newly kept tokens were routed to, oldest first, after prefill and every
-        commit. Whoever learns nothing from it inherits this."""
+        commit. A source that learns nothing from it inherits this."""
         return
 
     def end_cycle(self) -> None:
@@ -174,7 +174,7 @@ class Selector(Protocol):
         return None
 
     def observe(self, record: CycleRecord) -> None:
-        """A cycle of the run ended, prefill included. Whoever learns nothing from it inherits this.
+        """A cycle of the run ended, prefill included. A selector without memory inherits this.
 
         A run that goes on after being killed observes its finished requests' cycles first.
         """
@@ -190,7 +190,7 @@ class Clock(Protocol):
         ...
 
     def start(self) -> None:
-        """Open a phase here; time before it belongs to nobody."""
+        """Open a phase here; time before it is in no phase."""
         ...
 
     def lap(self) -> int:
@@ -198,7 +198,7 @@ class Clock(Protocol):
         ...
 
     def off(self) -> AbstractContextManager[None]:
-        """Time inside belongs to nobody (device synchronised on both sides)."""
+        """Time inside is in no phase (device synchronised on both sides)."""
         ...
 
     def bill_draft_level(self) -> None: ...

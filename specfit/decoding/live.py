@@ -152,7 +152,7 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
 def copy_engine(
     device: torch.device, in_flight: int, link_gbps_cap: float | None, beside: int = 0
 ) -> CopyEngine:
-    """`beside`: streams for copies that nobody has demanded yet."""
+    """`beside`: streams for copies that are not demanded yet."""
     if device.type != "cuda":
         return CpuCopyEngine(in_flight, link_gbps_cap)
     from specfit.experts.cuda_streams import CudaStreams

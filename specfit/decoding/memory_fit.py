@@ -116,7 +116,8 @@ def sizing_of(
 ) -> Sizing:
     """From the fields of two config.json: no weight is read.
 
-    The head is counted whoever drafts, so that every system of a comparison gets the same slots.
+    The head is counted for every system, drafting or not, so that all of a comparison get the
+    same slots.
     """
     geometry = geometry_of(target)
     if config.model.num_layers is not None:

@@ -1,7 +1,7 @@
 """Cache policies: what each remembers of an expert, in which order residents go (pure, no torch).
 
-`policy.plan_layer` has the one victim rule: the resident of the oldest forward goes, those of this
-forward last. A policy here only gives residents another *rank* in the place of their forward:
+`cache_plan.plan_layer` has the one victim rule: the resident of the oldest forward goes, those of
+this forward last. A policy here only gives residents another *rank* instead of their forward:
 
     lru          the newest forward that used it (the paper's rule; ranks change nothing)
     lfu          how often it was used since the run began, also while it was away

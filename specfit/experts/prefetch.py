@@ -113,8 +113,8 @@ class Prefetcher:
             self._drop_coming()
 
     def _room(self, is_selected: bool) -> IntArray:
-        """[L] copies that can be whole before each layer's routes are known. Drafting goes on for
-        nobody knows how long: while it does, no deadline is near."""
+        """[L] copies that can be whole before each layer's routes are known. How long drafting
+        goes on is not known: while it does, no deadline is near."""
         layers = self._shape[0]
         if self.mode != "layer" or not is_selected:
             return np.full(layers, UNLIMITED, dtype=np.int64)

@@ -161,7 +161,7 @@ def test_the_host_waits_for_the_device_at_the_end_of_a_forward_only(store: Exper
     assert made.copies.link.moved_bytes == 18 * store.block_bytes
 
 
-def test_waits_of_an_off_clock_forward_are_charged_to_nobody(store: ExpertStore) -> None:
+def test_waits_of_an_off_clock_forward_are_not_counted(store: ExpertStore) -> None:
     device = Device(0)
     made = engine(store, 4, StreamedCopyEngine(device, 2), device)
     ids = torch.tensor([[0, 1, 2]])
@@ -223,7 +223,7 @@ def test_more_copies_than_allowed_are_caught(store: ExpertStore) -> None:
     assert most > 2
 
 
-# -- copies that nobody has demanded yet -----------------------------------------------------------
+# -- copies that are not demanded yet --------------------------------------------------------------
 
 
 def foretold(engine: ExpertEngine, rng: np.random.Generator) -> None:

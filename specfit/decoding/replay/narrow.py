@@ -54,7 +54,7 @@ class NarrowDrafter(RecordedDrafter):
     """Uncovers narrowed pools, each to its own last level.
 
     That a deeper level would hold none of the best nodes is known only once it has been drafted;
-    whoever compares widths adds the time of `unseen_levels`.
+    a comparison of widths adds the time of `unseen_levels`.
     """
 
     def __init__(self, playback: Playback, max_depth: int) -> None:

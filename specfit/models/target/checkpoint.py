@@ -20,7 +20,7 @@ FETCH_AGAIN = "fetch it again"
 
 _SAMPLE_BYTES = 1 << 20
 _SAMPLES = 64
-_ABOUT = {"provenance.json", "statistics.json"}  # said of the weights, read by nobody
+_ABOUT = {"provenance.json", "statistics.json"}  # say how the weights were made; no code reads them
 
 
 def read_json(path: Path) -> dict[str, Any]:

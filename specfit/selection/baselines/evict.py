@@ -21,8 +21,8 @@ class Evict(Selector):
     are; C(k) is the mean time of the calibration probes that verified the k most probable nodes, so
     that this rule and `specfit` are calibrated on the same cycles; k is 0 to `selector.k`; ties:
     fewer nodes. C(k) holds the probes' selection time, which this rule, reading no routes, is not
-    billed in a run. The whole pool is drafted; with `adaptive_depth`, which is nobody's proposal,
-    drafting stops as for `specfit`, so that the two costs can be compared at like depth.
+    billed in a run. The whole pool is drafted; with `adaptive_depth`, which EVICT does not
+    propose, drafting stops as for `specfit`, so that the two costs can be compared at like depth.
     """
 
     drafts = True

@@ -78,7 +78,7 @@ def silent(text: str) -> None:
     pass
 
 
-def test_a_complete_snapshot_asks_nobody(given: Callable[..., Hub]) -> None:
+def test_a_complete_snapshot_needs_no_hub(given: Callable[..., Hub]) -> None:
     made = given(SHARDS, reached=False)
     assert snapshot(REPOSITORY, silent) == made.folder and not made.asked
 
