@@ -15,10 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from scripts.readme_columns import README, filled  # noqa: E402
-
+README = ROOT / "README.md"
 FOLDER = ROOT / "results" / "device"
 BEGIN, END = "<!-- device: python scripts/readme_device.py -->", "<!-- end of device -->"
 NONE = "No device figures yet: not measured."
@@ -118,7 +115,10 @@ def number(value: float | None, shape: str) -> str:
 
 
 def rewritten(text: str) -> str:
-    return filled(text, BEGIN, END, table())
+    """`text` with the block between the markers made anew."""
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
 def main() -> int:

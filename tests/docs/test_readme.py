@@ -1,4 +1,4 @@
-"""The README is checked: its columns are the rows', its commands parse, its folders exist."""
+"""The README is checked: its commands parse, its folders exist."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.readme_columns import rewritten
 from specfit.base.config import from_hydra
-from specfit.storage.tables import FILES
 from specfit.workflows.hydra_cli import HYDRA_FLAGS, compose
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,13 +21,6 @@ def test_the_first_lines_are_the_two_commands() -> None:
     lines = [line for line in README.splitlines() if line][1:4]
     assert lines[0] == "```sh"
     assert lines[1].startswith("make run ") and lines[2].startswith("make test ")
-
-
-def test_every_column_is_there() -> None:
-    for layout in FILES.values():
-        for column in layout.columns:
-            assert f"| `{column.name}` |" in README
-    assert rewritten(README) == README, "python scripts/readme_columns.py brings it up to date"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scripts.readme_columns import README
-from scripts.readme_device import HEADER, NONE, rewritten, table
+from scripts.readme_device import HEADER, NONE, README, rewritten, table
 
 CHECKED: dict[str, Any] = {
     "device": "NVIDIA H200",
