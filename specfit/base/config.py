@@ -290,7 +290,9 @@ class RunConfig(Section):
         hash_default="lru",
     )
     bypass: bool = key(
-        False, "what a layer wants beyond its slots streams past them", hash_default=False
+        False,
+        "what a layer needs beyond its slots passes through staging and is not kept",
+        hash_default=False,
     )
     prefetch: str = key(
         "off",
@@ -358,7 +360,7 @@ def declared(kind: type = RunConfig, prefix: str = "") -> Iterator[tuple[str, Fi
 
 
 UNHASHED = frozenset(name for name, item in declared() if not item.metadata.get("hashed", True))
-"""Sections and keys that no id knows."""
+"""Sections and keys that are in no id."""
 
 HASH_DEFAULTS: dict[str, Any] = {
     name: item.metadata["hash_default"]

@@ -138,7 +138,7 @@ class RouteSource(Protocol):
 
 
 class PrefetchHooks(Protocol):
-    """Told by the decoder what a verify will probably need, and when the link is idle before it."""
+    """Called by the decoder with what a verify will probably need, and when the link is idle."""
 
     def on_prediction(
         self, tree: DraftTree, routes: Routes, selection: Selection | None = None
@@ -161,7 +161,9 @@ class Selector(Protocol):
     k: int
     drafts: bool  # False: no drafter at all (AR)
     reads_routes: bool  # True: needs a route source and pays for selection
-    adaptive_depth: bool  # True: asked after every level, drafting stops when it says so
+    adaptive_depth: (
+        bool  # True: selects after every level; drafting stops when it takes no new node
+    )
 
     def select(self, tree: DraftTree, routes: Routes | None) -> Selection: ...
 

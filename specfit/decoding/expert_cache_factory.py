@@ -26,7 +26,7 @@ as calibration probes."""
 
 
 def is_plain(spec: RunSpec) -> bool:
-    """Nothing but the paper's backend is asked for (app. B)."""
+    """Whether this is the paper's backend (app. B)."""
     config = spec.config
     return (config.policy, config.bypass, config.prefetch, config.miss) == (
         "lru",

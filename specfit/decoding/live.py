@@ -103,7 +103,7 @@ def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     assert isinstance(spec, LiveRunSpec), "a live machine needs a checkpoint and a device"
     if spec.config.policy == CLAIRVOYANT:
         raise SpecfitError(
-            "policy=belady knows the future, which a replay has and a run has not; use "
+            "policy=belady needs the future demand, which only a replay has; use "
             "specfit.replay, or another policy"
         )
     torch.set_num_threads(spec.config.threads)

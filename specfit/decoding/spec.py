@@ -221,7 +221,7 @@ BuildRuntime = Callable[[RunSpec, int, bool], Runtime]
 def settle_slots(
     config: RunConfig, experts: int, fit: Callable[[], tuple[int, str]] | None = None
 ) -> tuple[int, tuple[str, ...]]:
-    """Slots per layer, and what there is to say about them. `fit` knows what the device holds."""
+    """Slots per layer, and sentences about them. `fit` counts what the device holds."""
     asked = config.cache_slots
     if config.is_uncached:
         name = config.selector.name

@@ -9,7 +9,7 @@ this forward last. A policy here only gives residents another *rank* instead of 
     decayed_lfu  uses, each halved every HALF_LIFE forwards
     least_stale  stale ones (not used by the newest forward) before fresh, each in order of arrival
     static       the S experts most used in calibration text never go, others pass through
-    belady       the one whose next use lies farthest ahead goes (replays only: it knows the future)
+    belady       the one whose next use is farthest ahead goes (replays only: it needs the future)
 
 Equal ranks: oldest use, lowest last row, lowest id. `lfru` and `decayed_lfu` follow what is said of
 them in neighbours' papers; no code was public, so fraction and half-life are ours. Least-Stale

@@ -158,7 +158,7 @@ def chances_of(routes: Routes, num_experts: int) -> Chances:
     if routes.chances is not None:
         if routes.chances.shape[-1] != num_experts:
             raise SpecfitError(
-                f"the route source knows {routes.chances.shape[-1]} experts a layer, and the "
+                f"the route source has {routes.chances.shape[-1]} experts a layer, and the "
                 f"target has {num_experts}; use one that was made for this target"
             )
         return routes.chances.reshape(len(routes.chances), -1).astype(np.uint16)

@@ -76,7 +76,7 @@ def look_up(config: RunConfig) -> Named:
 def fields_of(
     key: str, group: ModelConfig | DrafterConfig, notes: list[str]
 ) -> tuple[dict[str, Any] | None, int]:
-    """config.json and the bytes still to fetch; no weight is asked for."""
+    """config.json and the bytes still to fetch; no weight is fetched."""
     from specfit.decoding.resolve import locate, open_checkpoint, repository_of
     from specfit.models.target.checkpoint import INDEX, read_json, refuse_quantised
     from specfit.models.target.fetch import absent_files, in_cache, metadata

@@ -69,8 +69,8 @@ class NarrowDrafter(RecordedDrafter):
 
 
 def unseen_levels(drafted: Drafted, full_depth: int, adaptive: bool) -> int:
-    """Levels that would have been drafted for nothing: one where the selection asks for more, all
-    where every level is drafted anyway."""
+    """Levels that a live run would draft in vain: one if the selection holds a node of the newest
+    level, all that are left if every level is drafted anyway."""
     if adaptive and not drafted.takes_newest_level:
         return 0
     left = full_depth - drafted.tree.levels

@@ -14,7 +14,7 @@ from specfit.base.types import SpecfitError
 from specfit.models.drafter.head import HeadConfig
 
 ARCHITECTURES = ("Eagle3DraftModel", "Eagle3Speculator")
-# True-valued flags the head knows or that change nothing at inference. Any other is refused.
+# True-valued flags that are supported or change nothing at inference. Any other is refused.
 KNOWN_FLAGS = {
     "norm_before_residual",
     "norm_before_fc",

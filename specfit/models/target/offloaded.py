@@ -17,7 +17,7 @@ from specfit.models.target.masks import causal_mask, tree_mask
 
 
 class OffloadedTarget:
-    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter wants."""
+    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter reads."""
 
     def __init__(
         self,
