@@ -103,7 +103,7 @@ def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     assert isinstance(spec, LiveRunSpec), "a live machine needs a checkpoint and a device"
     if spec.config.policy == CLAIRVOYANT:
         raise SpecfitError(
-            "policy=belady needs the future demand, which only a replay has; use "
+            "policy=belady knows the future, which a replay has and a run has not; use "
             "specfit.replay, or another policy"
         )
     torch.set_num_threads(spec.config.threads)
@@ -152,7 +152,7 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
 def copy_engine(
     device: torch.device, in_flight: int, link_gbps_cap: float | None, beside: int = 0
 ) -> CopyEngine:
-    """`beside`: streams for copies that are not demanded yet."""
+    """`beside`: streams for copies that nobody has demanded yet."""
     if device.type != "cuda":
         return CpuCopyEngine(in_flight, link_gbps_cap)
     from specfit.experts.cuda_streams import CudaStreams

@@ -63,7 +63,7 @@ class CopyEngine(Protocol):
     def bring(
         self, source: torch.Tensor, destination: torch.Tensor, locked: bool = True
     ) -> Mark | None:
-        """Copy what is not demanded yet, beside the others and uncounted among them; it starts
+        """Copy what nobody has demanded yet, beside the others and uncounted among them; it starts
         no earlier than the compute lane gets here."""
         ...
 

@@ -65,7 +65,7 @@ def test_who_knows_the_future_is_a_replay(workplace: Workplace, recording: Recor
         for policy in ("lru", "belady")
     }
     assert copies["belady"] < copies["lru"]
-    with pytest.raises(SpecfitError, match="policy=belady needs the future demand"):
+    with pytest.raises(SpecfitError, match="policy=belady knows the future"):
         workplace.live("policy=belady")
 
 
