@@ -16,11 +16,12 @@ from specfit.decoding.oracle_texts import is_scripted, scripts_of
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.decoding.spec import RunSpec
 from specfit.experts.copies import CopyEngine, CpuCopyEngine, LinkUse
-from specfit.experts.cuda_copies import StreamedCopyEngine
+from specfit.experts.cuda_copies import StreamedCopyEngine, Streams
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.experts.pinned import CudaRegistrar
 from specfit.experts.prefetch import Prefetcher
+from specfit.experts.queued_streams import QueuedStreams
 from specfit.hardware.clock import ModelledClock, WallClock
 from specfit.hardware.nvml import Watch
 from specfit.models.drafter.checkpoint import load_head
@@ -94,8 +95,12 @@ class Runtime:
         if self.spec.clock == "modelled":
             route_ms = self.spec.config.routes.level_ms
             return ModelledClock(self.spec.profile, self.spec.billing, route_ms)
-        on_cuda = self.spec.device.type == "cuda"
-        return WallClock(torch.cuda.synchronize if on_cuda else _nothing, self.target.expert_bytes)
+        synchronise = _nothing
+        if self.spec.device.type == "cuda":
+            from specfit.experts.cuda_streams import border
+
+            synchronise = border(self.spec.device)
+        return WallClock(synchronise, self.target.expert_bytes)
 
 
 def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
@@ -142,7 +147,9 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
         )
     arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device)
     beside = 1 if cache.prefetcher is not None else 0
-    copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside)
+    report = loaded.store.lock_report
+    bounces = report is not None and not report.is_whole
+    copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside, bounces)
     engine = ExpertEngine(loaded.store, cache, copies, arithmetic, spec.device)
     if spec.config.model.routing == "markov":
         engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, spec.config.seed)
@@ -150,14 +157,20 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
 
 
 def copy_engine(
-    device: torch.device, in_flight: int, link_gbps_cap: float | None, beside: int = 0
+    device: torch.device,
+    in_flight: int,
+    link_gbps_cap: float | None,
+    beside: int = 0,
+    bounces: bool = False,
 ) -> CopyEngine:
-    """`beside`: streams for copies that nobody has demanded yet."""
+    """`beside`: streams for copies that nobody has demanded yet; `bounces`: some blocks are not
+    page-locked."""
     if device.type != "cuda":
         return CpuCopyEngine(in_flight, link_gbps_cap)
     from specfit.experts.cuda_streams import CudaStreams
 
-    return StreamedCopyEngine(CudaStreams(device, in_flight + beside, link_gbps_cap), in_flight)
+    streams: Streams = CudaStreams(device, in_flight + beside, link_gbps_cap)
+    return StreamedCopyEngine(QueuedStreams(streams) if bounces else streams, in_flight)
 
 
 _kept: dict[tuple[object, ...], LoadedModel] = {}
