@@ -170,14 +170,11 @@ def disk_lines(fetch_bytes: int) -> Iterator[str]:
 
 
 def link_lines(device: Any) -> tuple[list[str], float]:
-    import torch
-
     from specfit.hardware.pcie import read_link
-    from specfit.hardware.system_info import surroundings
+    from specfit.hardware.system_info import bus_id, surroundings
 
     reading = read_link(device)
-    card = torch.cuda.get_device_properties(device)
-    around = surroundings(bus_id(card))
+    around = surroundings(bus_id(device))
     lines = [
         f"link under load: {reading.pinned_gbps:.1f} GB/s page-locked, "
         f"{reading.pageable_gbps:.1f} pageable; {reading.state}"
@@ -190,14 +187,6 @@ def surroundings_lines(gpu_bus_id: str | None) -> list[str]:
     from specfit.hardware.system_info import surroundings
 
     return surroundings(gpu_bus_id).notes()
-
-
-def bus_id(card: Any) -> str | None:
-    """PCI address of a card; older torch does not say."""
-    if not hasattr(card, "pci_bus_id"):
-        return None
-    domain = getattr(card, "pci_domain_id", 0)
-    return f"{domain:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"
 
 
 # -- what it will take ---------------------------------------------------------------------------
