@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -112,7 +111,7 @@ def _gb(size: int) -> str:
     return f"{size / GB:.1f} GB"
 
 
-# -- one count for a sweep and for a run that goes on ------------------------------------------------
+# -- one count for a sweep, and for a run that goes on ---------------------------------------------
 
 SETTLED = "fitted_slots.json"
 

@@ -199,6 +199,7 @@ def _fitting_slots(
 
     experts = geometry_of(checkpoint.config).experts
     requested = min(config.calibration.slots, experts)
+
     def fit() -> tuple[int, str]:
         return settled_fit(sizing(), requested, Path(config.results_dir))
 

@@ -203,7 +203,9 @@ class StreamedCopyEngine:
             for layer in self._layers
             if layer.copies
         ]
-        spans += [(brought.begin, [brought.copy.end], [brought.copy]) for brought in self._arrived()]
+        spans += [
+            (brought.begin, [brought.copy.end], [brought.copy]) for brought in self._arrived()
+        ]
         if not spans:
             return
         origin = self._counted_to if self._counted_to is not None else spans[0][0]

@@ -77,7 +77,8 @@ def lock_layers(
     begins at a page border and reaches to the end of its last block's page.
     """
     step = chunk_blocks(block_bytes, blocks, chunk_bytes)
-    counts, held = [0] * len(addresses), []
+    counts = [0] * len(addresses)
+    held: list[int] = []
     for first in range(0, blocks, step):
         count = min(step, blocks - first)
         size = -(-count * block_bytes // PAGE) * PAGE

@@ -55,7 +55,7 @@ def bus_id(device: Any) -> str | None:
     """PCI address of a CUDA device; None where an older torch does not say."""
     import torch
 
-    card = torch.cuda.get_device_properties(device)
+    card: Any = torch.cuda.get_device_properties(device)
     if not hasattr(card, "pci_bus_id"):
         return None
     domain = getattr(card, "pci_domain_id", 0)

@@ -201,7 +201,10 @@ def broken(old: str, new: str) -> type:
     [
         ("        if after is not None:\n            self._streams.wait(stream, after)\n", ""),
         ("        self._streams.wait(COMPUTE, copy.end)\n", ""),
-        ("self._streams.wait(COMPUTE, copy.end)", "self._streams.wait(COMPUTE, self._layers[-1].begin)"),
+        (
+            "self._streams.wait(COMPUTE, copy.end)",
+            "self._streams.wait(COMPUTE, self._layers[-1].begin)",
+        ),
     ],
     ids=["victim", "arrival", "start for arrival"],
 )
@@ -440,7 +443,7 @@ def test_a_slow_bounce_copy_does_not_hold_up_the_thread_that_enqueues() -> None:
     assert block.tolist() == [1.0] * 4
 
 
-# -- an engine's memory -----------------------------------------------------------------------------
+# -- an engine's memory ---------------------------------------------------------------------------
 
 
 def test_the_slots_of_an_engine_that_prefetched_are_gone_with_it(store: ExpertStore) -> None:

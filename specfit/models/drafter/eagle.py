@@ -20,7 +20,6 @@ from specfit.models.drafter.expansion import Expansion, FloatArray, best_childre
 from specfit.models.drafter.head import EagleHead
 from specfit.models.drafter.kv_cache import HeadCache
 
-
 HEAD_CHUNK = 512
 """Rows of true features that the head runs at once on a GPU: a mask has rows times columns."""
 

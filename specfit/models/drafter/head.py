@@ -262,8 +262,9 @@ class EagleHead(nn.Module):
         if last_only:
             q, residual, mask = q[..., -1:, :], residual[..., -1:, :], mask[..., -1:, :]
         if fused:
-            lifted = (x[None] for x in (q, keys, values))
-            mixed = F.scaled_dot_product_attention(*lifted, attn_mask=mask[None, None])[0]
+            mixed = F.scaled_dot_product_attention(
+                q[None], keys[None], values[None], attn_mask=mask[None, None]
+            )[0]
         else:
             mixed = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
         return self.read_out(self.layer.leave(residual, mixed))

@@ -3,8 +3,8 @@
 transformers repeats keys and values for every query head when there is a mask: 3.3 GB a verify of
 2,048 columns at the 30B's shape. Instead, the queries of a group are rows over their own head's
 keys: [1, kv_heads, group * T, head_dim], the mask once per query head. Every row attends to the
-same columns with the same arithmetic: on a CPU the result is equal to the last bit from three rows
-on (one and two take another matrix routine there).
+same columns with the same arithmetic: on a CPU the result is equal to the last bit from five rows
+on (fewer take another matrix routine there).
 """
 
 from __future__ import annotations
