@@ -59,6 +59,15 @@ class KVCache:
             self._stored[:, :, :, self.length + first : end] = kept
         self.length = self.start = end
 
+    def first_not_finite(self, end: int) -> int | None:
+        """The first layer with a key or value before column `end` that is no number."""
+        if self._stored is None:
+            return None
+        for layer, held in enumerate(self._stored):
+            if not bool(held[:, :, :end].isfinite().all()):
+                return layer
+        return None
+
     def truncate(self, length: int) -> None:
         assert length <= self.length, "a cache is never lengthened by truncation"
         self.length = self.start = length
