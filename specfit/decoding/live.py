@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -12,6 +12,7 @@ import torch
 from specfit.base.interfaces import Clock, Drafter
 from specfit.base.types import SpecfitError
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, make_cache, pin_most_used
+from specfit.decoding.head_check import settle_feedback
 from specfit.decoding.oracle_texts import is_scripted, scripts_of
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.decoding.spec import RunSpec
@@ -124,6 +125,10 @@ def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     else:
         target = OffloadedTarget(*parts)
     runtime = Runtime(target, engine, head, loaded, spec, Watch(_uuid(spec)), scripts)
+    if head is not None and head.config.feedback_unknown:
+        settled, sentence = settle_feedback(runtime)
+        print(f"specfit: {sentence}", file=sys.stderr)
+        runtime = replace(runtime, head=settled)
     pin_most_used(spec, target, engine.cache, runtime.clock())
     return runtime
 
@@ -203,7 +208,8 @@ def _lock(loaded: LoadedModel) -> None:
 
 def _head(spec: LiveRunSpec, loaded: LoadedModel) -> EagleHead:
     weights = loaded.model.state_dict()
-    head = load_head(spec.drafter_folder, loaded.model.config, weights.__getitem__)
+    feedback = spec.config.drafter.norm_feedback
+    head = load_head(spec.drafter_folder, loaded.model.config, weights.__getitem__, feedback)
     return head.to(device=spec.device, dtype=loaded.store.dtype)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, from_hydra
+from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import SpecfitError
 
@@ -237,6 +237,20 @@ def command(config: RunConfig, slots: int) -> str:
 
 
 def doctor(composed: Any) -> int:
-    for line in diagnose(from_hydra(composed)):
+    config = from_hydra(composed)
+    for line in check_head(config) if config.drafter.check else diagnose(config):
         print(line, flush=True)
     return 0
+
+
+def check_head(config: RunConfig) -> Iterator[str]:
+    """`drafter.check=true`: loads the pair and tries every usual misreading of the head."""
+    from specfit.decoding.head_check import check
+    from specfit.decoding.live import build_runtime
+    from specfit.decoding.resolve import resolve
+
+    if config.drafter.name == "oracle":
+        raise SpecfitError("drafter.check reads a draft head, which drafter=oracle has not")
+    selector = SelectorConfig("eagle3_cache", config.drafter.pool_nodes)
+    spec = resolve(replace(config, selector=selector))
+    yield from check(build_runtime(spec, spec.slots, drafts=True))

@@ -40,7 +40,8 @@ class HeadConfig:
     sliding_window: int | None = None
     norm_before_fc: bool = False
     fc_norm: bool = False
-    norm_output: bool = False
+    norm_output: bool = False  # the next step reads the state after the norm
+    feedback_unknown: bool = False  # a flat file: trainers differ in what its norm_output means
 
     def __post_init__(self) -> None:
         assert self.layer_type in ("llama", "qwen3"), f"unknown layer type {self.layer_type!r}"
