@@ -116,12 +116,12 @@ class DrafterConfig(Section):
     temperature: float = key(
         1.0, "path probabilities to the power 1 / T, as selectors see them", hash_default=1.0
     )
-    norm_feedback: str | None = key(
-        None,
-        "a head with norm_output: what its next step reads, the state before or after that norm; "
-        "null: as its format says, measured where that is ambiguous",
-        one_of=(None, "before", "after"),
-        hash_default=None,
+    norm_feedback: str = key(
+        "auto",
+        "what a head's next step reads, the state before or after its last norm; auto: as its "
+        "format says, measured where that is ambiguous",
+        one_of=("auto", "before", "after"),
+        hash_default="auto",
     )
     check: bool = key(False, "doctor: try every usual misreading of the head", hashed=False)
     force: bool = key(

@@ -1,8 +1,8 @@
-"""Which reading of a draft head drafts best: committed tokens per cycle over a few questions.
+"""Which reading of a draft head drafts best, on the target's own answers to a few questions.
 
 A head that is read wrongly loads, runs and is right (greedy verification repairs every draft): it
-only accepts little. Each usual culprit is toggled in turn and its drafts, a chain of one node per
-level, are verified by the real target.
+only accepts little. The head is unrolled from every position of the answers, as in its training, so
+all readings are compared on the same few hundred positions.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from specfit.base.interfaces import Features
-from specfit.base.types import IntArray, SpecfitError
+from specfit.base.types import SpecfitError
 from specfit.decoding.decoder import Decoder
-from specfit.models.drafter.eagle import EagleDrafter
 from specfit.models.drafter.head import EagleHead, HeadConfig
+from specfit.models.drafter.training import unroll
 from specfit.models.target.offloaded import OffloadedTarget
-from specfit.selection.baselines.whole import WholePool
+from specfit.selection.selectors import NoDraft
 
-QUESTIONS, TOKENS, DEPTH = 3, 48, 4
-CLEAR = 1.02
-"""A reading wins where it commits this much more in all, and no less in any question."""
-
+QUESTIONS, TOKENS, DEPTH = 3, 64, 4
+CLEAR = 3.0
+"""A reading wins where its paired advantage is this many standard errors."""
 ROPE_BASES = (1e4, 5e5, 1e6, 5e6)
+LEAST_LOG_PROB = -20.0  # of a token that the draft vocabulary lacks
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,62 +42,88 @@ class Reading:
     shifts: bool = False  # each feature with its own token instead of the next one
 
 
-@dataclass(frozen=True)
-class Drafted:
-    """Committed tokens and cycles of each question, prefill left out."""
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A prompt and its greedy answer: tokens [L], and what entered each layer [L, H]."""
 
-    committed: tuple[int, ...]
-    cycles: tuple[int, ...]
+    tokens: torch.Tensor
+    prompt_tokens: int
+    hidden: dict[int, torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Drafted:
+    """By position: log-probability of the next DEPTH tokens, and how many of them lead a chain."""
+
+    log_probs: FloatArray
+    accepted: FloatArray
 
     @property
-    def per_cycle(self) -> float:
-        return sum(self.committed) / max(1, sum(self.cycles))
+    def per_step(self) -> float:
+        """Committed tokens of a step that verifies a chain of DEPTH."""
+        return 1.0 + float(self.accepted.mean())
 
     def beats(self, other: Drafted) -> bool:
-        mine = [c / max(1, n) for c, n in zip(self.committed, self.cycles, strict=True)]
-        theirs = [c / max(1, n) for c, n in zip(other.committed, other.cycles, strict=True)]
-        return self.per_cycle >= CLEAR * other.per_cycle and all(
-            a >= b for a, b in zip(mine, theirs, strict=True)
-        )
+        difference = self.log_probs - other.log_probs
+        error = float(difference.std(ddof=1)) / len(difference) ** 0.5
+        return self.per_step >= other.per_step and float(difference.mean()) > CLEAR * error
 
 
-class _CheckedDrafter(EagleDrafter):
-    """Takes features in the head's own dtype, and may pair them one token off."""
-
-    def __init__(self, reading: Reading, device: torch.device) -> None:
-        super().__init__(reading.head, DEPTH, 1, device)
-        self._shifts = reading.shifts
-        self._dtype = reading.head.fc.weight.dtype
-
-    def begin(self) -> None:
-        super().begin()
-        self._before: int | None = None
-
-    def extend(self, tokens: IntArray, features: Features) -> None:
-        if self._shifts and len(tokens):
-            first = int(tokens[0]) if self._before is None else self._before
-            self._before = int(tokens[-1])
-            tokens = np.concatenate([[first], tokens[:-1]])
-        super().extend(tokens, features.to(self._dtype))
-
-
-def measure(runtime: Any, reading: Reading) -> Drafted:
-    """Decodes the first calibration questions; the target's residency is put back."""
+@torch.inference_mode()
+def answers(runtime: Any, layers: Sequence[int]) -> list[Text]:
+    """The first calibration questions, answered token by token; residency is put back."""
     target: OffloadedTarget = runtime.target
     aux, residency = target.aux_layers, target.residency()
-    drafter = _CheckedDrafter(reading, runtime.spec.device)
-    decoder = Decoder(target, drafter, None, WholePool(DEPTH, "head_check"), runtime.clock())
-    committed, cycles = [], []
-    target.aux_layers = list(reading.aux_layers)
+    decoder = Decoder(target, None, None, NoDraft("ar_cache"), runtime.clock())
+    texts = []
     try:
         for request in islice(runtime.spec.questions.requests(), QUESTIONS):
-            records = [c.record for c in decoder.decode(replace(request, max_new_tokens=TOKENS))]
-            committed.append(sum(record.committed_tokens for record in records[1:]))
-            cycles.append(len(records) - 1)
+            target.aux_layers = []
+            cycles = decoder.decode(replace(request, max_new_tokens=TOKENS))
+            said = [token for cycle in cycles for token in cycle.tokens]
+            ids = np.concatenate([request.prompt_ids, said]).astype(np.int64)
+            target.aux_layers = list(layers)
+            target.begin()
+            parts = target.prefill(ids).features.chunk(len(layers), dim=-1)
+            tokens = torch.as_tensor(ids, device=runtime.spec.device)
+            hidden = dict(zip(layers, parts, strict=True))
+            texts.append(Text(tokens, len(request.prompt_ids), hidden))
     finally:
         target.aux_layers = aux
+        target.begin()
         target.restore(residency)
-    return Drafted(tuple(committed), tuple(cycles))
+    return texts
+
+
+@torch.inference_mode()
+def measure(reading: Reading, texts: Sequence[Text]) -> Drafted:
+    parts = [_measure(reading, text) for text in texts]
+    log_probs, accepted = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if len(log_probs) < 2:
+        raise SpecfitError("the calibration questions' answers are too short to compare heads on")
+    return Drafted(log_probs, accepted)
+
+
+def _measure(reading: Reading, text: Text) -> tuple[FloatArray, FloatArray]:
+    """Row t drafts tokens t + 2 .. t + 1 + DEPTH; its root, t + 1, is of the answer."""
+    head, tokens = reading.head, text.tokens
+    aux = torch.cat([text.hidden[layer] for layer in reading.aux_layers], dim=-1)
+    seen = tokens.roll(1) if reading.shifts else tokens
+    every = unroll(head, seen[None], aux[None].to(head.fc.weight.dtype), DEPTH)
+    rows = torch.arange(text.prompt_tokens - 1, len(tokens) - 1 - DEPTH, device=tokens.device)
+    said = head.target_ids(torch.arange(head.config.draft_vocab_size, device=tokens.device))
+    place = torch.full((head.config.vocab_size,), -1, device=tokens.device)
+    place[said] = torch.arange(len(said), device=tokens.device)
+    total = torch.zeros(len(rows), dtype=torch.float64, device=tokens.device)
+    accepted, leads = torch.zeros_like(total), torch.ones(len(rows), device=tokens.device).bool()
+    for step, logits in enumerate(every):
+        true = tokens[rows + 2 + step]
+        log_probs = logits[0, rows].float().log_softmax(-1)
+        found = log_probs.gather(-1, place[true].clamp(min=0)[:, None])[:, 0]
+        total += torch.where(place[true] >= 0, found, LEAST_LOG_PROB).clamp(min=LEAST_LOG_PROB)
+        leads &= said[log_probs.argmax(-1)] == true
+        accepted += leads
+    return total.cpu().numpy(), accepted.cpu().numpy()
 
 
 # -- one flag that two trainers mean differently ---------------------------------------------------
@@ -109,27 +137,31 @@ def settle_feedback(runtime: Any) -> tuple[EagleHead, str]:
     head: EagleHead = runtime.head
     if runtime.spec.config.model.source == "random":
         raise _undecided("a random target cannot tell which")
-    found = {}
+    aux = head.config.aux_layer_ids
+    texts, results = answers(runtime, aux), []
     for norm_output in (False, True):
         made = changed(head, norm_output=norm_output, feedback_unknown=False)
-        found[norm_output] = made, measure(runtime, Reading("", made, head.config.aux_layer_ids))
-    before, after = (found[flag][1] for flag in (False, True))
-    figures = f"{before.per_cycle:.2f} committed per cycle before the norm, {after.per_cycle:.2f}"
-    for better, worse, flag, word in ((before, after, False, "before"), (after, before, True, "after")):
+        results.append((made, measure(Reading("", made, aux), texts)))
+    (_, before), (_, after) = results
+    figures = (
+        f"{before.per_step:.2f} committed per step if the next one reads the state before the "
+        f"norm, {after.per_step:.2f} if after"
+    )
+    for (made, better), (_, worse), word in (
+        (*results, "before"),
+        (*reversed(results), "after"),
+    ):
         if better.beats(worse):
-            sentence = (
-                f"the head's norm_output is ambiguous: {figures} after it, so drafter.norm_feedback "
-                f"is {word}"
-            )
-            return found[flag][0], sentence
-    raise _undecided(f"{figures} after it decides nothing")
+            said = f"the draft head's norm_output is ambiguous; measured: {figures}"
+            return made, f"{said}; drafter.norm_feedback is {word}"
+    raise _undecided(f"{figures}, which decides nothing")
 
 
 def _undecided(why: str) -> SpecfitError:
     return SpecfitError(
         "The draft head's flat config sets norm_output=true, and trainers differ in whether the "
         f"next step reads the state before or after that norm; {why}. Set "
-        "drafter.norm_feedback=before (SpecForge before its change of 2026-09) or after."
+        "drafter.norm_feedback=before or drafter.norm_feedback=after."
     )
 
 
@@ -205,20 +237,23 @@ def _other_tensors(
 
 def check(runtime: Any) -> Iterator[str]:
     """The table, one reading per line as it is measured, and what it says."""
-    yield f"draft head, {QUESTIONS} questions of {TOKENS} tokens, chains of {DEPTH}:"
-    results: list[tuple[Reading, Drafted]] = []
-    for reading in readings(runtime):
-        results.append((reading, measure(runtime, reading)))
-        yield f"  {results[-1][1].per_cycle:5.2f} committed per cycle  {reading.culprit}"
+    tried = list(readings(runtime))
+    texts = answers(runtime, sorted({layer for reading in tried for layer in reading.aux_layers}))
+    results = [(reading, measure(reading, texts)) for reading in tried]
+    rows = len(results[0][1].accepted)
+    yield f"draft head, {len(texts)} questions, {rows} positions, chains of {DEPTH}:"
+    yield "  committed per step   log-probability of the chain"
+    for reading, drafted in results:
+        yield f"  {drafted.per_step:18.2f}   {drafted.log_probs.mean():8.2f}  {reading.culprit}"
     yield verdict(results)
 
 
 def verdict(results: Sequence[tuple[Reading, Drafted]]) -> str:
     (_, read), *others = results
-    reading, best = max(others, key=lambda result: result[1].per_cycle)
+    reading, best = max(others, key=lambda result: float(result[1].log_probs.mean()))
     if best.beats(read):
         return (
-            f"likely culprit: {reading.culprit} ({best.per_cycle:.2f} committed per cycle against "
-            f"{read.per_cycle:.2f})"
+            f"likely culprit: {reading.culprit} ({best.per_step:.2f} committed per step against "
+            f"{read.per_step:.2f})"
         )
-    return f"the head drafts best as it is read ({read.per_cycle:.2f} committed per cycle)"
+    return f"the head drafts best as it is read ({read.per_step:.2f} committed per step)"

@@ -36,7 +36,7 @@ def load_head(
     path: Path,
     target_config: Any,
     target_weights: TargetWeights | None = None,
-    norm_feedback: str | None = None,
+    norm_feedback: str = "auto",
 ) -> EagleHead:
     """The head stored in folder `path`, checked against the target it is to draft for.
 
@@ -50,7 +50,7 @@ def load_head(
     tensors = canonical_names(_read_tensors(path / "model.safetensors"))
     rows = tensors["lm_head.weight"].shape[0] if "lm_head.weight" in tensors else None
     config = read_config(fields, target_config, rows)
-    if norm_feedback is not None:
+    if norm_feedback != "auto":
         config = replace(config, norm_output=norm_feedback == "after", feedback_unknown=False)
     _check_dtypes(tensors)
     _check_head_dim(fields, tensors, config)
