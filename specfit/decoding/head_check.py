@@ -24,6 +24,7 @@ from specfit.models.target.offloaded import OffloadedTarget
 from specfit.selection.selectors import NoDraft
 
 QUESTIONS, TOKENS, DEPTH = 3, 64, 4
+CHECK_QUESTIONS = 12  # layers that differ by one differ little
 CLEAR = 3.0
 """A reading wins where its paired advantage is this many standard errors."""
 ROPE_BASES = (1e4, 5e5, 1e6, 5e6)
@@ -70,14 +71,16 @@ class Drafted:
 
 
 @torch.inference_mode()
-def answers(runtime: Any, layers: Sequence[int]) -> list[Text]:
+def answers(
+    runtime: Any, layers: Sequence[int], questions: int = QUESTIONS
+) -> list[Text]:
     """The first calibration questions, answered token by token; residency is put back."""
     target: OffloadedTarget = runtime.target
     aux, residency = target.aux_layers, target.residency()
     decoder = Decoder(target, None, None, NoDraft("ar_cache"), runtime.clock())
     texts = []
     try:
-        for request in islice(runtime.spec.questions.requests(), QUESTIONS):
+        for request in islice(runtime.spec.questions.requests(), questions):
             target.aux_layers = []
             cycles = decoder.decode(replace(request, max_new_tokens=TOKENS))
             said = [token for cycle in cycles for token in cycle.tokens]
@@ -113,7 +116,8 @@ def _measure(reading: Reading, text: Text) -> tuple[FloatArray, FloatArray]:
     rows = torch.arange(text.prompt_tokens - 1, len(tokens) - 1 - DEPTH, device=tokens.device)
     said = head.target_ids(torch.arange(head.config.draft_vocab_size, device=tokens.device))
     place = torch.full((head.config.vocab_size,), -1, device=tokens.device)
-    place[said] = torch.arange(len(said), device=tokens.device)
+    inside = (said >= 0) & (said < len(place))  # a wrong map may reach beyond
+    place[said[inside]] = torch.arange(len(said), device=tokens.device)[inside]
     total = torch.zeros(len(rows), dtype=torch.float64, device=tokens.device)
     accepted, leads = torch.zeros_like(total), torch.ones(len(rows), device=tokens.device).bool()
     for step, logits in enumerate(every):
@@ -229,7 +233,8 @@ def _other_tensors(
         tensors = {"embed_tokens.weight": embedding.to(dtype)}
         made = with_tensors(head, config, tensors)
         yield Reading("embedding: the target's is meant", made, aux)
-    if weights["lm_head.weight"].shape[1] == config.hidden_size:
+    fits = 0 <= int(target_ids.min()) and int(target_ids.max()) < config.vocab_size
+    if fits and weights["lm_head.weight"].shape[1] == config.hidden_size:
         tensors = {"lm_head.weight": weights["lm_head.weight"][target_ids].to(dtype)}
         made = with_tensors(head, config, tensors)
         yield Reading("output head: the target's is meant", made, aux)
@@ -238,7 +243,8 @@ def _other_tensors(
 def check(runtime: Any) -> Iterator[str]:
     """The table, one reading per line as it is measured, and what it says."""
     tried = list(readings(runtime))
-    texts = answers(runtime, sorted({layer for reading in tried for layer in reading.aux_layers}))
+    layers = sorted({layer for reading in tried for layer in reading.aux_layers})
+    texts = answers(runtime, layers, CHECK_QUESTIONS)
     results = [(reading, measure(reading, texts)) for reading in tried]
     rows = len(results[0][1].accepted)
     yield f"draft head, {len(texts)} questions, {rows} positions, chains of {DEPTH}:"

@@ -40,7 +40,7 @@ def whole() -> Iterator[Any]:
     """The pair as it is, and its texts, read once for every breakage."""
     runtime = runtime_of(None)
     layers = range(runtime.loaded.geometry.layers)
-    texts = answers(runtime, list(layers))
+    texts = answers(runtime, list(layers), head_check.CHECK_QUESTIONS)
     yield runtime, texts
 
 
@@ -144,7 +144,7 @@ def test_a_head_that_reads_the_state_before_its_norm_is_found(
 
 def test_a_head_that_reads_the_state_after_its_norm_is_found(whole: Any, tmp_path: Path) -> None:
     """Ours, trained on in that form for a few steps on the target's own answers."""
-    runtime, texts = whole
+    runtime, texts = runtime_of(None), whole[1][: head_check.QUESTIONS]
     head = trained_after(with_uneven_norm(runtime.head), texts)
     folder = flat(tmp_path / "head", head)
     made, said = head_check.settle_feedback(
@@ -197,7 +197,8 @@ def test_where_both_readings_draft_alike_the_key_is_asked_for(whole: Any, tmp_pa
 def test_a_random_target_cannot_tell(whole: Any, tmp_path: Path) -> None:
     runtime, _ = whole
     spec = runtime.spec
-    random = replace(spec, config=replace(spec.config, model=replace(spec.config.model, source="random")))
+    model = replace(spec.config.model, source="random")
+    random = replace(spec, config=replace(spec.config, model=model))
     with pytest.raises(SpecfitError, match="random target cannot tell"):
         head_check.settle_feedback(replace(runtime, spec=random))
 
@@ -211,7 +212,8 @@ def test_speculators_files_say_what_they_mean(whole: Any, tmp_path: Path) -> Non
 
 
 def test_measuring_leaves_the_target_as_it_was(whole: Any) -> None:
-    runtime, texts = whole
+    runtime = runtime_of(None)
+    texts = whole[1][: head_check.QUESTIONS]
     before = {k: v.copy() for k, v in runtime.target.residency().items()}
     again = answers(runtime, runtime.head.config.aux_layer_ids)
     assert all((before[k] == v).all() for k, v in runtime.target.residency().items())
