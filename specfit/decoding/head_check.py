@@ -71,9 +71,7 @@ class Drafted:
 
 
 @torch.inference_mode()
-def answers(
-    runtime: Any, layers: Sequence[int], questions: int = QUESTIONS
-) -> list[Text]:
+def answers(runtime: Any, layers: Sequence[int], questions: int = QUESTIONS) -> list[Text]:
     """The first calibration questions, answered token by token; residency is put back."""
     target: OffloadedTarget = runtime.target
     aux, residency = target.aux_layers, target.residency()
@@ -151,13 +149,13 @@ def settle_feedback(runtime: Any) -> tuple[EagleHead, str]:
         f"{before.per_step:.2f} committed per step if the next one reads the state before the "
         f"norm, {after.per_step:.2f} if after"
     )
-    for (made, better), (_, worse), word in (
-        (*results, "before"),
-        (*reversed(results), "after"),
-    ):
-        if better.beats(worse):
-            said = f"the draft head's norm_output is ambiguous; measured: {figures}"
-            return made, f"{said}; drafter.norm_feedback is {word}"
+    said = (
+        f"the draft head's norm_output is ambiguous; measured: {figures}; drafter.norm_feedback is"
+    )
+    if before.beats(after):
+        return results[0][0], f"{said} before"
+    if after.beats(before):
+        return results[1][0], f"{said} after"
     raise _undecided(f"{figures}, which decides nothing")
 
 
@@ -215,7 +213,7 @@ def readings(runtime: Any) -> Iterator[Reading]:
 def _rope_base(runtime: Any) -> float:
     config = runtime.loaded.model.config
     rope = getattr(config, "rope_parameters", None) or {}
-    return float(rope.get("rope_theta") or getattr(config, "rope_theta", ROPE_BASES[0]))
+    return float(rope.get("rope_theta") or getattr(config, "rope_theta", None) or ROPE_BASES[0])
 
 
 def _other_tensors(
@@ -225,7 +223,7 @@ def _other_tensors(
     config, own = head.config, head.state_dict()
     offsets = own["d2t"] - torch.arange(len(own["d2t"]), device=own["d2t"].device)
     ids = own["d2t"]
-    if bool((ids[1:] > ids[:-1]).all()) and 0 <= int(ids[0]) and int(ids[-1]) < config.vocab_size:
+    if bool((ids[1:] > ids[:-1]).all()) and int(ids[0]) >= 0 and int(ids[-1]) < config.vocab_size:
         yield Reading("d2t is absolute", with_tensors(head, config, {"d2t": offsets}), aux)
     dtype, target_ids = head.fc.weight.dtype, head.target_ids(torch.arange(len(ids)).to(ids.device))
     embedding = weights["model.embed_tokens.weight"]
@@ -233,7 +231,7 @@ def _other_tensors(
         tensors = {"embed_tokens.weight": embedding.to(dtype)}
         made = with_tensors(head, config, tensors)
         yield Reading("embedding: the target's is meant", made, aux)
-    fits = 0 <= int(target_ids.min()) and int(target_ids.max()) < config.vocab_size
+    fits = int(target_ids.min()) >= 0 and int(target_ids.max()) < config.vocab_size
     if fits and weights["lm_head.weight"].shape[1] == config.hidden_size:
         tensors = {"lm_head.weight": weights["lm_head.weight"][target_ids].to(dtype)}
         made = with_tensors(head, config, tensors)

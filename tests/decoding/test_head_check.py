@@ -86,9 +86,7 @@ BROKEN: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_head_is_named(
-    kind: str, whole: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_head_is_named(kind: str, whole: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     breaks, culprit = BROKEN[kind]
     said = found(whole, monkeypatch, breaks(whole[0].head))
     assert said.startswith("likely culprit") and culprit in said
@@ -187,7 +185,9 @@ def test_where_both_readings_draft_alike_the_key_is_asked_for(whole: Any, tmp_pa
         },
     )
     folder = flat(tmp_path / "head", even)
-    with pytest.raises(SpecfitError, match=r"decides nothing\. Set drafter.norm_feedback=before or"):
+    with pytest.raises(
+        SpecfitError, match=r"decides nothing\. Set drafter.norm_feedback=before or"
+    ):
         runtime_of(folder)
     for key in ("before", "after"):
         runtime = runtime_of(folder, f"drafter.norm_feedback={key}")

@@ -17,7 +17,12 @@ CHECKED: dict[str, Any] = {
         "equality": {"verdict": "passed", "figures": {}},
         "kernels": {
             "verdict": "failed",
-            "figures": {"timings": [{"rows": 1, "share_of_memory": 0.2}, {"rows": 8, "share_of_memory": 0.45}]},
+            "figures": {
+                "timings": [
+                    {"rows": 1, "share_of_memory": 0.2},
+                    {"rows": 8, "share_of_memory": 0.45},
+                ]
+            },
         },
         "probe": {
             "verdict": "passed",
