@@ -166,7 +166,7 @@ def probe(check: Check) -> tuple[bool | None, Figures]:
 
 
 def probe_dummy(check: Check) -> tuple[bool | None, Figures]:
-    """The same on the dummy's blocks of 9.4 MB, where a copy is the link's and not its latency's."""
+    """The same on the dummy's blocks of 9.4 MB: there a copy's latency is small."""
     limit, tokens = (2, 8) if check.options.small else (2, 24)
     sizes = [f"limit={limit}", f"max_new_tokens={tokens}", "cache_slots=48", "gpu=local"]
     return probed(check, [*dummy_model(check), *sizes], 48)
@@ -196,7 +196,7 @@ def dummy_model(check: Check) -> list[str]:
 
 
 def dummy(check: Check) -> tuple[bool | None, Figures]:
-    """The 30B in shape: load time, AR against its bytes and resident, the systems with an oracle."""
+    """The 30B in shape: load time, AR uncached and resident, the systems with an oracle."""
     small = check.options.small
     limit, tokens = (1, 8) if small else (2, 32)
     shared = [*dummy_model(check), f"limit={limit}", f"max_new_tokens={tokens}"]
