@@ -116,6 +116,14 @@ class DrafterConfig(Section):
     temperature: float = key(
         1.0, "path probabilities to the power 1 / T, as selectors see them", hash_default=1.0
     )
+    norm_feedback: str = key(
+        "auto",
+        "what a head's next step reads, the state before or after its last norm; auto: as its "
+        "format says, measured where that is ambiguous",
+        one_of=("auto", "before", "after"),
+        hash_default="auto",
+    )
+    check: bool = key(False, "doctor: try every usual misreading of the head", hashed=False)
     force: bool = key(
         False, "oracle: commit the script whatever the target says", hash_default=False
     )

@@ -169,6 +169,10 @@ class RunSpec(ABC):
         """The recording that a replay or routes=recording reads; None where nothing reads one."""
         return None
 
+    def machine_facts(self) -> dict[str, str]:
+        """What else the manifest says of the machine: the attention backend of a GPU."""
+        return {}
+
     @property
     def recording_id(self) -> str | None:
         recording = self.known_recording()
