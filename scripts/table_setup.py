@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -20,22 +19,20 @@ from specfit.report.analysis.setup import (
 )
 from specfit.report.artifact import Table, main
 from specfit.report.reader import ResultsReader
+from specfit.storage.rows import run_yaml
 
 SUITES = ("table_2", "table_3", "table_4", "figure_4")
 PROFILES = Path(__file__).resolve().parents[1] / "conf" / "gpu"
 
 
-def read(path: Path) -> dict[str, Any]:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
-
-
 def make(reader: ResultsReader) -> Table:
     members = reader.members(*SUITES)
-    configs = {m.rows.info.run_id: read(m.folder / "run.yaml") for m in members}
+    configs = {m.rows.info.run_id: yaml.safe_load(run_yaml(m.folder)) for m in members}
     place = reader.place(*SUITES)
+    profiles = {p.stem: yaml.safe_load(p.read_text("utf-8")) for p in PROFILES.glob("*.yaml")}
     sheets = {
         "": setup_sheet(members, configs, place),
-        "profiles": profile_sheet(configs, {p.stem: read(p) for p in PROFILES.glob("*.yaml")}),
+        "profiles": profile_sheet(configs, profiles),
         "workloads": workload_sheet(members, configs),
         "fits": fits_sheet(members, place),
         "versions": versions_sheet([m.manifest for m in members]),

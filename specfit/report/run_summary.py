@@ -115,11 +115,12 @@ def _byte_lines(s: Summary, info: RunInfo) -> list[Line]:
 
 
 def _time_lines(s: Summary, info: RunInfo) -> list[Line]:
-    atlas = None if not s.elapsed_ns else 100 * s.atlas_ns / s.elapsed_ns
+    elapsed_s = None if s.elapsed_ns is None else s.elapsed_ns / 1e9
+    atlas = 100 * (s.atlas_ns or 0) / s.elapsed_ns if s.elapsed_ns else None
     note = f"{number(atlas)} % of it on the atlas, off the clock"
     return [
         Line("timed", s.timed_ns / 1e9, "s", f"{info.timed}, prefill and decode"),
-        Line("elapsed", s.elapsed_ns / 1e9, "s", note),
+        Line("elapsed", elapsed_s, "s", note),
     ]
 
 

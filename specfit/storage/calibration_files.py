@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.types import SpecfitError
+from specfit.storage.pack import open_pack
 
 FOLDERS = ("calibrations", "replays/calibrations")
 
@@ -18,6 +19,9 @@ def find_fit(calibration_id: str, results: Path) -> dict[str, Any]:
         path = results / below / f"{calibration_id}.json"
         if path.is_file():
             return json.loads(path.read_text(encoding="utf-8"))
+    pack = open_pack(results)
+    if pack is not None and calibration_id in pack.calibrations:
+        return dict(pack.calibrations[calibration_id])
     raise SpecfitError(
         f"calibration {calibration_id} is not in {results}; the run that used it makes it again "
         "with force=true"

@@ -8,6 +8,7 @@ from typing import Any
 
 from specfit.base.types import SpecfitError
 from specfit.storage.manifest import MANIFEST, Manifest, RunInfo, read_manifest
+from specfit.storage.pack import packed_below
 
 # Runs that agree on these did the same work on the same clock and can be divided by each other.
 SAME = (
@@ -26,10 +27,12 @@ CLOSER = ("repeat", "threads", "device", "link_gbps")
 
 
 def finished_runs(runs: Path, **wanted: Any) -> Iterator[tuple[Path, Manifest]]:
-    """Folders of `runs` whose run finished and whose info has the wanted values, by run id."""
-    if not runs.is_dir():
-        return
-    for folder in sorted(path for path in runs.iterdir() if path.is_dir()):
+    """Folders of `runs` whose run finished and whose info has the wanted values, by run id.
+
+    Packed runs are among them.
+    """
+    folders = {path for path in runs.iterdir() if path.is_dir()} if runs.is_dir() else set()
+    for folder in sorted(folders | {runs / row.run_id for row in packed_below(runs)}):
         manifest = None if folder.name.startswith(".") else read_manifest(folder)
         if manifest is None or not manifest.finished:
             continue

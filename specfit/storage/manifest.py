@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.storage.atomic import write_json
+from specfit.storage.pack import packed_run
 
 MANIFEST = "manifest.json"
 
@@ -69,11 +70,13 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """None where there is none. Keys of a later version are left out, not refused."""
+    """Of a folder or of a packed run; None where there is none. Keys of a later version are left
+    out, not refused."""
     path = folder / MANIFEST
-    if not path.exists():
+    packed = None if path.exists() else packed_run(folder)
+    if not path.exists() and packed is None:
         return None
-    raw = json.loads(path.read_text(encoding="utf-8"))
+    raw = json.loads(path.read_text(encoding="utf-8") if packed is None else packed[1].manifest)
     known = {f.name for f in fields(RunInfo)}
     info = RunInfo(**{key: value for key, value in raw["info"].items() if key in known})
     return Manifest(

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 
 from specfit.base.types import SpecfitError
 from specfit.storage.find import find_twin
-from specfit.storage.manifest import RunInfo, read_manifest
-from specfit.storage.tables import read_table, to_frame
+from specfit.storage.manifest import MANIFEST, RunInfo, read_manifest
+from specfit.storage.pack import packed_run
+from specfit.storage.tables import as_now, read_table, to_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +35,36 @@ class RunRows:
         return [str(name) for name in self.requests.loc[ok, "request_id"]]
 
 
-def load_run(folder: Path) -> RunRows:
-    """Rows of `results/runs/<run_id>`, or of a folder of reference rows laid out like it."""
+def load_run(folder: Path | str) -> RunRows:
+    """Rows of `results/runs/<run_id>` or of a packed run, by the path of its folder (text works).
+
+    A packed run has no timings. Raises SpecfitError where no run has finished.
+    """
+    folder = Path(folder)
     manifest = read_manifest(folder)
     if manifest is None or not manifest.finished:
         raise SpecfitError(f"{folder} holds no finished run; run it first")
     cycles, requests, timings = (
-        to_frame(read_table(folder / f"{name}.parquet"))
-        for name in ("cycles", "requests", "timings")
+        to_frame(run_table(folder, f"{name}.parquet")) for name in ("cycles", "requests", "timings")
     )
     return RunRows(manifest.info, cycles, requests, timings)
+
+
+def run_table(folder: Path, name: str) -> pa.Table:
+    """One of the run's files, as a table; rows that a pack does not keep are none."""
+    packed = None if (folder / MANIFEST).exists() else packed_run(folder)
+    if packed is None:
+        return read_table(folder / name)
+    pack, row = packed
+    return as_now(pack.rows(row.kind, row.run_id, name), name)
+
+
+def run_yaml(folder: Path) -> str:
+    """The resolved config of a run, as text."""
+    packed = None if (folder / MANIFEST).exists() else packed_run(folder)
+    if packed is None:
+        return (folder / "run.yaml").read_text(encoding="utf-8")
+    return packed[1].run_yaml
 
 
 def baseline_of(run: RunRows, runs: Path) -> RunRows | None:

@@ -97,8 +97,12 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 def read_table(path: Path) -> pa.Table:
     """Rows of a file that may be older: columns added since are null."""
-    layout = FILES[path.name]
-    table = pq.read_table(path)
+    return as_now(pq.read_table(path), path.name)
+
+
+def as_now(table: pa.Table, name: str) -> pa.Table:
+    """Rows of a file called `name` with the columns it has today."""
+    layout = FILES[name]
     for column in layout.columns:
         if column.name not in table.column_names:
             table = table.append_column(column.name, pa.nulls(len(table), column.type))

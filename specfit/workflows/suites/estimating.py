@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from specfit.storage.find import finished_runs
 from specfit.storage.manifest import Manifest
+from specfit.storage.pack import packed_run
 from specfit.storage.suite import REFERENCE
 from specfit.workflows.suites.planning import Planned, Work
 
@@ -52,7 +53,12 @@ def finished_below(results: Path) -> list[Finished]:
 
 def _read(kind: str, folder: Path, manifest: Manifest) -> Finished:
     info, requests = manifest.info, max(1, len(manifest.request_ids))
-    elapsed = pq.read_table(folder / "timings.parquet", columns=["elapsed_ns"])["elapsed_ns"]
+    packed = packed_run(folder)
+    if packed is None:
+        elapsed = pq.read_table(folder / "timings.parquet", columns=["elapsed_ns"])["elapsed_ns"]
+        elapsed_ns, size_bytes = pc.sum(elapsed).as_py() or 0, folder_bytes(folder)
+    else:
+        elapsed_ns, size_bytes = packed[1].elapsed_ns, packed[1].size_bytes
     return Finished(
         kind,
         info.model,
@@ -60,8 +66,8 @@ def _read(kind: str, folder: Path, manifest: Manifest) -> Finished:
         info.selector,
         info.cache_slots,
         int(manifest.identity.get("config", {}).get("max_new_tokens", 0)),
-        (pc.sum(elapsed).as_py() or 0) / 1e9 / requests,
-        folder_bytes(folder) / requests,
+        elapsed_ns / 1e9 / requests,
+        size_bytes / requests,
     )
 
 
