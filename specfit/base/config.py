@@ -42,10 +42,15 @@ class ModelConfig(Section):
     revision: str | None = None  # of the repository: a commit
     dtype: str = "float32"
     num_layers: int | None = None
-    source: str = "checkpoint"  # random: the shapes of path/config.json, made-up values
+    source: str = "checkpoint"  # random: the shapes of path/config.json, made-up values; traced:
+    # routes of the trace at path, which only replays
     tokenizer: str | None = None  # a folder; null = path
     shape: dict[str, int] = field(default_factory=dict)  # of a random model: config.json keys
     routing: str = "weights"  # markov: a random model's routes from a chain fitted to real ones
+    donor: str | None = None  # traced: the model of conf/model whose recorded trees stand above
+    graft: str | None = None  # traced: see specfit/decoding/replay/traced.py
+    graft_seed: int = 0
+    acceptance: float | None = None  # traced: committed a cycle of drawn trees; null: recorded ones
 
 
 @dataclass
@@ -143,6 +148,8 @@ class RecordConfig(Section):
     shard: str | None = None  # i/n: requests i, i + n, ..; recordings of all shards merge
     batch: int = 8  # requests that go through the layers together
     merge: list[str] = field(default_factory=list)  # recordings to join instead of recording
+    source: str | None = None  # record.from=<file>: a trace of another engine, as model.path
+    experts: int | None = None  # of a layer of that trace, where the file does not say it
 
 
 @dataclass
@@ -260,7 +267,9 @@ def check(config: RunConfig) -> None:
     _at_least("logger.wait_s", config.logger.wait_s, 0)
     _one_of("device", config.device, ("auto", "cpu", "cuda"))
     _one_of("gpu.kernel", config.gpu.kernel, ("auto", "loop", "triton"))
-    _one_of("model.source", config.model.source, ("checkpoint", "random"))
+    _one_of("model.source", config.model.source, ("checkpoint", "random", "traced"))
+    _at_least("model.graft_seed", config.model.graft_seed, 0)
+    _at_least("record.experts", config.record.experts, 1)
     _one_of("model.routing", config.model.routing, ("weights", "markov"))
     _check_random_model(config.model)
     if config.gpu.link_gbps_cap is not None and not config.gpu.link_gbps_cap > 0:
@@ -286,6 +295,9 @@ def _check_random_model(model: ModelConfig) -> None:
     if model.source == "checkpoint" and (model.shape or model.routing != "weights"):
         key = "model.shape" if model.shape else "model.routing"
         raise SpecfitError(f"{key} is for model.source=random; a checkpoint has shapes and routes")
+    for key in ("donor", "graft", "acceptance"):
+        if model.source != "traced" and getattr(model, key) is not None:
+            raise SpecfitError(f"model.{key} is for model=qwen3-30b-a3b-traced")
 
 
 def _at_least(key: str, value: float | None, least: int) -> None:

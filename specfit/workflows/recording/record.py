@@ -2,6 +2,8 @@
 
 `record.merge=[a,b]` joins recordings of different requests (`record.shard=i/n`) instead, and
 `recording=<id> routes=learned` adds to a recording what that route source predicts in it.
+`model=qwen3-30b-a3b-traced`, or `record.from=<file>` with the routes of another engine, makes one
+of a model that exists as a trace alone.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ def record(composed: Any) -> int:
         return merge(config)
     if config.recording is not None:
         return predict(config)
+    if config.record.source is not None or config.model.source == "traced":
+        from specfit.workflows.recording.tracing import record_traced
+
+        return record_traced(config)
     from specfit.decoding.resolve import resolve
     from specfit.storage import identity
     from specfit.storage.recording.files import read_manifest
