@@ -178,7 +178,7 @@ def _another(own: int, width: int, length: int, share: float) -> int:
     """A place within `width` of `own`, another than it, inside the sequence."""
     low, high = max(0, own - width), min(length - 1, own + width)
     place = low + np.int64(share * (high - low))
-    return place + 1 if place >= own else place
+    return int(place + 1 if place >= own else place)
 
 
 # -- as a recording --------------------------------------------------------------------------------
