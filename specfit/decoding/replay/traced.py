@@ -108,7 +108,7 @@ def _graft_one(
         one.pools.accepted,
         one.pools.depths,
     )
-    pools = replace(one.pools, routes=ids[places].astype(np.uint8), features=None)
+    pools = one.pools.with_routes(ids[places].astype(np.uint8))
     return replace(one, prompt_routes=prompt_routes, pools=pools)
 
 
