@@ -56,10 +56,10 @@ verify: $(STAMP) ## runs a suite again and compares it with the reference rows
 
 # ONLY="table_2 figure_2" makes some; SIZE=preview, RESULTS and ARGS as for `make reproduce`.
 SHOWN = $(if $(SIZE),--size $(SIZE)) $(if $(RESULTS),--results $(RESULTS))
-DRAW = $(BIN)/python scripts/artefacts.py $(SHOWN) $(if $(ONLY),--only $(ONLY)) -- $(ARGS)
+DRAW = $(BIN)/python scripts/draw.py $(SHOWN) $(if $(ONLY),--only $(ONLY)) -- $(ARGS)
 
 tables: $(DRAWS) ## every table from the rows that are there: results/tables
-	@$(DRAW:artefacts.py=artefacts.py --tables)
+	@$(DRAW:draw.py=draw.py --tables)
 
 figures: $(DRAWS) ## every table and figure: results/tables, results/figures
 	@$(DRAW)

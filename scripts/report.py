@@ -2,8 +2,8 @@
 
     python scripts/report.py [--results results] [--size preview] [--as-drawn] [overrides]
 
-Draws every artefact first, as scripts/artefacts.py does; --as-drawn takes them as that left them.
-The page is one file and needs no network. Where an artefact is missing, the page says which command
+Draws every artifact first, as scripts/draw.py does; --as-drawn takes them as that left them.
+The page is one file and needs no network. Where an artifact is missing, the page says which command
 makes its rows, and the exit code is 2.
 """
 
@@ -15,12 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import artefacts
-from reporting.gathering import explanations, sources_of
-from reporting.page import page
-
 from specfit.base.types import SpecfitError
-from specfit.report.artifact import desk_of, options_of, variant_words
+from specfit.report import draw
+from specfit.report.artifact import options_of, reader_of, variant_words
+from specfit.report.page.gathering import explanations, sources_of
+from specfit.report.page.html import page
 from specfit.storage import atomic
 
 REPORT = "report.html"
@@ -30,9 +29,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = options_of(__doc__)
     parser.add_argument("--as-drawn", action="store_true", help="draw nothing again")
     options = parser.parse_args(argv)
-    reader, out = desk_of(options)
+    reader, out = reader_of(options)
     if not options.as_drawn:
-        artefacts.draw(reader, out, artefacts.scripts_of(), variant_words(options))
+        draw.draw(reader, out, draw.names_of(), variant_words(options))
     index = listed(out)
     why, unexplained = explanations(reader)
     try:
@@ -49,20 +48,20 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def listed(out: Path) -> dict[str, Mapping[str, Any]]:
-    """The index, each script in it: one whose files are not there is missing like any other."""
-    path = out / artefacts.INDEX
+    """The index, each artifact in it: one whose files are not there is missing like any other."""
+    path = out / draw.INDEX
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     found: dict[str, Mapping[str, Any]] = {}
-    for script in artefacts.scripts_of():
-        entry = known.get(script.stem, {})
+    for name in draw.names_of():
+        entry = known.get(name, {})
         paths = [out / entry.get("folder", "") / file for file in entry.get("files", ())]
         if "missing" not in entry and not (paths and all(path.is_file() for path in paths)):
-            found[script.stem] = {
+            found[name] = {
                 "about": "",
                 "missing": "it was not drawn; first: make figures",
             }
         else:
-            found[script.stem] = entry
+            found[name] = entry
     return found
 
 

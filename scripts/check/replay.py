@@ -40,11 +40,8 @@ from specfit.storage.rows import RunRows, load_run
 from specfit.storage.run_folder import RunStore
 from specfit.storage.tables import cycles_table, to_frame
 from specfit.workflows.execute import Job, execute, run_id_of
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # scripts/
-
-from checking.stored import stored_config
-from study_recording import states_of
+from specfit.workflows.studies.rules import states_of
+from specfit.workflows.studies.stored import stored_config
 
 SELECTORS = ("ar", "ar_cache", "eagle3", "eagle3_cache", "specfit")
 

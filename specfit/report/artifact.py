@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from specfit.base.types import SpecfitError
 from specfit.report.footer import Footer
 from specfit.report.reader import ResultsReader
 from specfit.report.table_format import Sheet, escape, to_csv, to_latex, to_markdown
@@ -20,7 +18,7 @@ from specfit.storage.suite import FULL, variant_of
 Files = dict[str, bytes]  # name -> content
 
 
-class Artefact(Protocol):
+class Artifact(Protocol):
     """What a script's `make(reader)` gives: complete before anything is written."""
 
     @property
@@ -91,9 +89,9 @@ class Table:
         return "\n".join(lines) + "\n"
 
 
-def write(artefacts: Sequence[Artefact], out: Path) -> list[Path]:
-    """Every file of every artefact; all are rendered before the first is written."""
-    rendered = [(out / one.folder, one.files) for one in artefacts]
+def write(artifacts: Sequence[Artifact], out: Path) -> list[Path]:
+    """Every file of every artifact; all are rendered before the first is written."""
+    rendered = [(out / one.folder, one.files) for one in artifacts]
     paths = []
     for folder, files in rendered:
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +105,7 @@ def _write_bytes(path: Path, content: bytes) -> None:
     atomic.write_file(path, lambda temporary: temporary.write_bytes(content))
 
 
-# -- options shared by scripts ---------------------------------------------------------------------
+# -- options of the scripts that draw -------------------------------------------------------------
 
 
 def options_of(about: str | None) -> argparse.ArgumentParser:
@@ -121,7 +119,7 @@ def options_of(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def desk_of(options: argparse.Namespace) -> tuple[ResultsReader, Path]:
+def reader_of(options: argparse.Namespace) -> tuple[ResultsReader, Path]:
     """The rows' place and the folder that files go below: a variant never replaces what ships."""
     variant = variant_of(options.size, options.arguments)
     out = options.out or (options.results / "variants" / variant if variant else options.results)
@@ -131,17 +129,3 @@ def desk_of(options: argparse.Namespace) -> tuple[ResultsReader, Path]:
 def variant_words(options: argparse.Namespace) -> list[str]:
     """The options that make it this variant, as they were typed."""
     return [*([] if options.size == FULL else ["--size", options.size]), *options.arguments]
-
-
-def main(
-    make: Callable[[ResultsReader], Artefact], about: str | None, argv: list[str] | None = None
-) -> int:
-    """Make one artefact; exit code 0, or 2 and a sentence where rows are missing."""
-    reader, out = desk_of(options_of(about).parse_args(argv))
-    try:
-        paths = write([make(reader)], out)
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
-    print("\n".join(f"wrote {path}" for path in paths))
-    return 0

@@ -35,8 +35,8 @@ class Cell:
     """One run of a suite. `label` is its names joined by "/", as in "gsm8k/specfit/48"."""
 
     label: str
-    kind: str  # run, replay, or bench: a JSON file of a script in scripts/
-    overrides: str  # the line after `python -m specfit.run`; of a bench, after the script
+    kind: str  # run, replay, or bench: a JSON file of a study
+    overrides: str  # the line after `python -m specfit.run`; of a bench, its options
     id: str  # run id (a replay has that of the run it stands for), or a bench file's stem
     repeat: int = 0
 
@@ -181,7 +181,7 @@ class Found:
         return [self.rows(label, r) for name, r in self._cells if name == label]
 
     def document(self, label: str) -> dict[str, Any]:
-        """What a bench cell's script left."""
+        """What a bench cell's study left."""
         return json.loads(self.path(label).read_text(encoding="utf-8"))
 
 

@@ -26,14 +26,14 @@ from specfit.storage.rows import RunRows, load_run
 from specfit.storage.run_folder import RunStore
 from specfit.workflows.execute import Job, execute
 from specfit.workflows.hydra_cli import compose
-from tests.decoding.replay import scripts
+from tests.fakes import table_model
 
 ROWS = ("cycles.parquet", "requests.parquet")
 COST = CostModel(1e6 + 5e5 * np.arange(8), 2e5)
 """Dear enough that the rules part: some guesses are worth their experts, some are not."""
 CONFIG = {
     "model": {"name": "scripted", "path": "nowhere", "calibration_dataset": "embedded_gsm8k"},
-    "drafter": {"name": "scripted", "path": "nowhere", "top_k": 2, "max_depth": scripts.DEPTH},
+    "drafter": {"name": "scripted", "path": "nowhere", "top_k": 2, "max_depth": table_model.DEPTH},
     "dataset": {"name": "scripted", "source": "jsonl", "max_new_tokens": 30},
     "max_new_tokens": 30,
     "threads": 1,
@@ -48,7 +48,7 @@ class Quiet:
 
 @pytest.fixture(scope="module")
 def recording() -> Recording:
-    whole = scripts.recording(scripts.requests(0, 5, 11, 40), config=CONFIG)
+    whole = table_model.recording(table_model.requests(0, 5, 11, 40), config=CONFIG)
     whole.identity["calibration"] = "none"
     return whole
 

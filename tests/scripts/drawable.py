@@ -9,7 +9,7 @@ from typing import Any
 from specfit.storage.request_files import Part
 from specfit.storage.suite import Cell, Suite
 from tests.fakes.rows import store_run
-from tests.report.analysis.members import decoding
+from tests.report.artifacts.members import decoding
 
 # Milliseconds of a cycle and tokens it commits.
 SYSTEMS = {

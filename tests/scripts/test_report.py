@@ -15,16 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from scripts import draw, report
+from specfit.report.draw import names_of
+from specfit.report.page.figures import inline
+from specfit.report.page.outline import SECTIONS, label, sections_of
+from specfit.report.page.tables import table
 from tests.scripts.drawable import made
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = ROOT / "scripts"
-sys.path.insert(0, str(SCRIPTS))
-artefacts = pytest.importorskip("artefacts")
-import report  # noqa: E402
-from reporting.figures import inline  # noqa: E402
-from reporting.outline import SECTIONS, label, sections_of  # noqa: E402
-from reporting.tables import table  # noqa: E402
+REPORT = ROOT / "scripts" / "report.py"
 
 EVIL = "<script>alert('request')</script>"
 DEVICE = "a <b>processor</b> & co"
@@ -114,9 +113,9 @@ def test_it_needs_no_other_file_and_no_network(page: Page, results: Path) -> Non
 
 
 def test_every_artefact_has_its_place_its_command_and_its_runs(page: Page, results: Path) -> None:
-    names = [path.stem for path in artefacts.scripts_of()]
+    names = names_of()
     assert set(names) <= set(page.ids)
-    index = json.loads((results / "artefacts.json").read_text())
+    index = json.loads((results / "artifacts.json").read_text())
     assert set(index) == set(names)
     for name, entry in index.items():
         if "missing" in entry:
@@ -141,7 +140,7 @@ def test_what_the_rows_say_is_text_and_never_markup(page: Page) -> None:
 def test_the_papers_values_stand_beside_ours_and_verdicts_are_counted(
     page: Page, results: Path
 ) -> None:
-    entry = json.loads((results / "artefacts.json").read_text())["table_2"]
+    entry = json.loads((results / "artifacts.json").read_text())["table_2"]
     (beside,) = [sheet for sheet in entry["sheets"] if "verdict" in sheet["columns"]]
     given = Counter(row[-1] for row in beside["rows"])
     marked = Counter(attrs["class"] for attrs in page.named("span") if "verdict" in attrs["class"])
@@ -166,7 +165,7 @@ def test_it_can_be_read_aloud(page: Page) -> None:
 def test_the_same_rows_give_the_same_bytes(results: Path) -> None:
     before = (results / "report.html").read_bytes()
     options = ["--results", str(results), "--as-drawn"]
-    command = [sys.executable, str(SCRIPTS / "report.py"), *options]
+    command = [sys.executable, str(REPORT), *options]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "7"}
     )
@@ -179,17 +178,17 @@ def test_what_was_never_drawn_is_said_with_its_command(tmp_path: Path) -> None:
     assert report.main(["--results", str(results), "--as-drawn"]) == 2
     page = Page((results / "report.html").read_text(encoding="utf-8"))
     assert "first: make figures" in page.words
-    assert {path.stem for path in artefacts.scripts_of()} <= set(page.ids)
+    assert set(names_of()) <= set(page.ids)
 
 
 def test_a_preview_lies_apart_and_its_commands_say_so(tmp_path: Path) -> None:
     results = made(tmp_path, "preview")
     options = ["--results", str(results), "--size", "preview"]
-    assert artefacts.main([*options, "--only", "table_2"]) == 0
+    assert draw.main([*options, "--only", "table_2"]) == 0
     assert report.main([*options, "--as-drawn"]) == 2
     written = results / "variants" / "preview" / "report.html"
     words = Page(written.read_text(encoding="utf-8")).words
-    assert "python scripts/table_2.py --size preview" in words
+    assert "python scripts/draw.py --only table_2 --size preview" in words
     assert "make reproduce SUITE=table_2 SIZE=preview" in words
     assert "main profile (preview)" in words and not (results / "report.html").exists()
 
@@ -197,7 +196,7 @@ def test_a_preview_lies_apart_and_its_commands_say_so(tmp_path: Path) -> None:
 def test_a_clone_with_reference_rows_alone_gets_the_page_and_it_says_so(tmp_path: Path) -> None:
     results = tmp_path / "results"
     made(results / "reference")
-    assert artefacts.main(["--results", str(results), "--only", "table_2"]) == 0
+    assert draw.main(["--results", str(results), "--only", "table_2"]) == 0
     assert report.main(["--results", str(results), "--as-drawn"]) == 2
     page = Page((results / "report.html").read_text(encoding="utf-8"))
     assert {one.removeprefix("#") for one in page.references()} <= set(page.ids)
@@ -208,7 +207,7 @@ def test_a_clone_with_reference_rows_alone_gets_the_page_and_it_says_so(tmp_path
 
 
 def test_every_script_has_a_section_and_a_new_one_gets_the_last() -> None:
-    names = [path.stem for path in artefacts.scripts_of()]
+    names = names_of()
     assert [s.name for s in sections_of(names)] == [s.name for s in SECTIONS]
     with_new = sections_of([*names, "table_new"])
     assert with_new[-1].name == "more" and with_new[-1].names == ("table_new",)

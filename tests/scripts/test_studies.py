@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.runnable import Command, Runnable, in_process
 
-ROOT = Path(__file__).parents[2]
+STUDY = Path(__file__).parents[2] / "scripts" / "studies" / "study.py"
 
 pytestmark = pytest.mark.slow
 
@@ -35,9 +35,9 @@ def replay(
     return Path(again.out.splitlines()[-1].removeprefix("rows: "))
 
 
-def made(script: str, folder: Path, *arguments: str) -> dict[str, Any]:
-    """The JSON that the script leaves below results/bench."""
-    command = [sys.executable, str(ROOT / "scripts" / script), str(folder), *arguments]
+def made(name: str, folder: Path, *arguments: str) -> dict[str, Any]:
+    """The JSON that the study leaves below results/bench."""
+    command = [sys.executable, str(STUDY), name, str(folder), *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     path = Path(done.stdout.splitlines()[-1].removeprefix("rows: "))
@@ -45,9 +45,9 @@ def made(script: str, folder: Path, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_study_and_its_sheets(replay: Path) -> None:
-    from specfit.report.analysis.rules import fits_sheet, line_sheet, rules_sheet
+    from specfit.report.artifacts.rules import fits_sheet, line_sheet, rules_sheet
 
-    found = made("study_recording.py", replay, "--out", str(replay.parent.parent / "bench"))
+    found = made("rules", replay)
     assert found["requests"] == 3
     for weighting in found["weightings"].values():
         rules = weighting["rules"]
@@ -62,9 +62,9 @@ def test_a_study_and_its_sheets(replay: Path) -> None:
 
 
 def test_a_sweep_starts_at_the_replay_and_has_every_point(replay: Path) -> None:
-    from specfit.report.analysis.sweeps import AXES, curves
+    from specfit.report.artifacts.sweeps import AXES, curves
 
-    drawn = curves([made("sweep_selection.py", replay)])
+    drawn = curves([made("sweeps", replay)])
     assert {curve.axis for curve in drawn} == set(AXES)
     assert {curve.system for curve in drawn} == {"specfit", "eagle3_cache"}
     assert all(ratio.value is not None for curve in drawn for ratio in curve.ratios)
@@ -76,8 +76,8 @@ def test_a_run_without_a_recording_is_refused(
     said = (f"results_dir={tmp_path}", "cache_slots=4", "limit=1", "max_new_tokens=4")
     ended = command(*runnable.overrides, *said, "selector=ar")
     folder = ended.out.splitlines()[-1].removeprefix("rows: ")
-    for script in ("study_recording.py", "sweep_selection.py"):
-        arguments = [sys.executable, str(ROOT / "scripts" / script), folder]
+    for name in ("rules", "sweeps"):
+        arguments = [sys.executable, str(STUDY), name, folder]
         done = subprocess.run(arguments, capture_output=True, text=True)
         assert done.returncode == 2 and done.stderr.startswith(f"specfit: {folder} is no replay")
         assert len(done.stderr.splitlines()) == 1

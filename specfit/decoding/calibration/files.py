@@ -30,6 +30,7 @@ from specfit.selection.fit import fit, fit_affine
 from specfit.selection.mean_by_size import BySize, by_size
 from specfit.storage import identity
 from specfit.storage.atomic import write_json, write_json_once
+from specfit.storage.calibration_files import ORIGIN, calibration_path, copy_shipped
 from specfit.storage.recording.files import file_digest
 
 
@@ -55,16 +56,16 @@ def find_or_make(
 ) -> Calibration:
     """Raises SpecfitError for a given file that was made for another setting.
 
-    Fits are kept in results/calibrations. `begins` is called before probes are run, which may take
-    a minute.
+    Fits are kept in results/calibrations; one that the package ships is copied there first.
+    `begins` is called before probes are run, which may take a minute.
     """
     wanted = identity.calibration_identity(_identity_parts(spec))
     calibration_id = identity.calibration_id(wanted)
     given = spec.config.calibration.path
-    path = results / "calibrations" / f"{calibration_id}.json"
+    path = calibration_path(calibration_id, results)
     if given is not None:
         return _read(spec, Path(given), wanted, calibration_id)
-    if path.exists() and not spec.config.force:
+    if not spec.config.force and (path.exists() or copy_shipped(calibration_id, results)):
         return _read(spec, path, wanted, calibration_id)
     if begins is not None:
         begins()
@@ -190,8 +191,9 @@ def describe(found: Calibration) -> str:
     error = stored["leave_one_state_out"]["mean_relative"]
     if found.is_line:
         error = float(np.mean(held_out(_probes_in(stored), fit_affine).relative))
+    origin = f" ({stored[ORIGIN]})" if ORIGIN in stored else ""
     return (
-        f"calibration {found.calibration_id}: {stored['probe_count']} probes on the "
+        f"calibration {found.calibration_id}{origin}: {stored['probe_count']} probes on the "
         f"{stored['clock']} clock, {'b_k on a line, ' if found.is_line else ''}beta "
         f"{found.cost.expert_ns / 1e3:.0f} us per expert, mean error {100 * error:.1f} % "
         "(leave one state out)"

@@ -23,9 +23,15 @@ import pyarrow.parquet as pq
 
 from specfit.base.types import SpecfitError
 from specfit.storage import atomic
-from specfit.storage.recording.layout import FILES, KIND, MOST_EXPERTS, VERSION
 from specfit.storage.recording.requests import RecordedRequest
-from specfit.storage.recording.tables import read_requests, tables_of
+from specfit.storage.recording.tables import (
+    FILES,
+    KIND,
+    MOST_EXPERTS,
+    VERSION,
+    read_requests,
+    tables_of,
+)
 
 MANIFEST = "manifest.json"
 

@@ -26,9 +26,9 @@ from specfit.storage.recording.files import (
     read_manifest,
     write_recording,
 )
-from specfit.storage.recording.layout import VERSION
 from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.recording.stats import Tally
+from specfit.storage.recording.tables import VERSION
 from specfit.storage.rows import load_run
 from specfit.workflows.execute import requests_digest
 from specfit.workflows.recording.batches import record_calibration, record_requests

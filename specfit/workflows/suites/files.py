@@ -5,14 +5,14 @@
     smoke: limit=1 max_new_tokens=4
     repeats: 1                                 # each line as repeat=0, 1, ..; systems interleaved
     groups:
-      - kind: run                              # run, replay, or bench: a script's JSON file
+      - kind: run                              # run, replay, or bench: a study's JSON file
         axes:                                  # a cell for every choice of one name per axis
           - {news: dataset=embedded_news}
           - {ar: selector=ar, specfit: selector=specfit}      # news/ar, news/specfit
 
-A group may have its own common (added), preview and smoke (instead). A bench names its `script`,
-the `arguments` it is given, the stem of the file it `writes`, and what it `reads` (run or replay:
-then its lines are those of the run it reads, and {rows}, {id} stand for that run).
+A group may have its own common (added), preview and smoke (instead). A bench names its `study`,
+the stem of the file it `writes`, and what it `reads` (run or replay: then its lines are those of
+the run it reads, and {id} stands for that run).
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ class Group:
     smoke: str
     common: str = ""
     preview: str = ""
-    script: str = ""  # of a bench, in scripts/
-    arguments: str = ""  # may hold {rows}, {out} (the JSON file) and {folder} (where it goes)
+    study: str = ""  # of a bench: a name in specfit/workflows/studies
     writes: str = ""  # stem of the JSON file; may hold {id}
     reads: str = ""  # run, replay, or nothing
 
@@ -112,7 +111,7 @@ class _Reader:
         if not isinstance(axes, list) or not all(isinstance(a, dict) and a for a in axes):
             raise self._wrong(f"axes of {where} is a list of mappings from a name to overrides")
         told = {key: str(value or "") for key, value in raw.items() if key != "axes"}
-        if kind != "bench" or told.get("reads"):  # a script's own options share nothing with runs
+        if kind != "bench" or told.get("reads"):  # a study's own options share nothing with runs
             common = f"{shared['common']} {told.get('common', '')}".strip()
             told = shared | told | {"common": common}
         if not told.get("smoke"):
@@ -123,9 +122,9 @@ class _Reader:
         return group
 
     def _check(self, group: Group, where: str) -> None:
-        for_bench = ("script", "arguments", "writes", "reads")
-        if group.kind == "bench" and not (group.script and group.writes):
-            raise self._wrong(f"{where} is a bench; it needs a script and what it writes")
+        for_bench = ("study", "writes", "reads")
+        if group.kind == "bench" and not (group.study and group.writes):
+            raise self._wrong(f"{where} is a bench; it needs a study and what it writes")
         if group.kind != "bench" and any(getattr(group, name) for name in for_bench):
             raise self._wrong(f"{where} is a {group.kind}; {', '.join(for_bench)} are of a bench")
         if group.reads not in ("", "run", "replay"):

@@ -102,7 +102,7 @@ def plan_file(
     for repeat in range(wanted.repeats or file.repeats):
         for group in file.groups:
             if repeat and not group.is_configured:
-                continue  # a script's file has one name
+                continue  # a study's file has one name
             for label, line in choices(group):
                 sized = joined(line, group.sized(wanted.size).split())
                 if group.is_configured:

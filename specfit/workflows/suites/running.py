@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,10 +11,10 @@ from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import MANIFEST, Recording, read_once
 from specfit.storage.suite import Cell
 from specfit.workflows.hydra_cli import guarded, print_error
+from specfit.workflows.studies import study_named, write_study
 from specfit.workflows.suites.files import key_of
 from specfit.workflows.suites.planning import Plan, Planned
 
-SCRIPTS = Path(__file__).parents[3] / "scripts"
 Say = Callable[[str], None]
 
 
@@ -100,18 +98,18 @@ def _predict(config: RunConfig, recording: Recording, say: Say) -> None:
 
 
 def _bench(one: Planned, results: Path, say: Say) -> None:
-    out, group = one.cell.path(results).resolve(), one.group
-    out.parent.mkdir(parents=True, exist_ok=True)
-    places = {"out": out, "folder": out.parent, "rows": _read_by(one, results)}
-    arguments = [word.format(**places) for word in group.arguments.split()]
-    if not group.is_configured:
-        arguments += one.cell.overrides.split()
-    command = [sys.executable, str(SCRIPTS / group.script), *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        last = (done.stdout.strip().splitlines() or ["it said nothing"])[-1]
-        raise SpecfitError(f"scripts/{group.script} ended with {done.returncode}: {last}")
-    say(f"written: {one.cell.path(results)}")
+    group, out = one.group, one.cell.path(results)
+    study, read = study_named(group.study), _read_by(one, results)
+    try:
+        if read is not None:
+            document = study(read)
+        else:
+            options = (item.split("=", 1) for item in one.cell.overrides.split())
+            document = study(**{name: float(value) for name, value in options})
+    except SpecfitError as error:
+        raise SpecfitError(f"study {group.study}: {error}") from None
+    write_study(group.study, document, out)
+    say(f"written: {out}")
 
 
 def _read_by(one: Planned, results: Path) -> Path | None:

@@ -116,12 +116,11 @@ def test_a_study_of_the_sources(
     workplace: Workplace, recording: Recording, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Recall and unions as plain loops over sets count them."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "scripts"))
-    from study_routes import studied
+    from specfit.workflows.studies.routes import study
 
     said = ("routes=learned", f"routes.path={files}", "cache_slots=3")
     run_id = workplace.replay(recording, *said).info.run_id
-    document = studied(workplace.results / "replays" / run_id)
+    document = study(workplace.results / "replays" / run_id)
     found, sizes = document["sources"], document["sizes"]
     assert sizes[0]["flop"] == 2 * sizes[0]["held_bytes"], "four rows, float32"
     assert sizes[1]["flop"] > sizes[0]["flop"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from specfit.base.types import SpecfitError
+from specfit.workflows.studies import MEASURED, OF_A_REPLAY, study_named
 from specfit.workflows.suites.files import (
     SIZES,
     SuiteFile,
@@ -31,8 +32,7 @@ groups:
       - {news: dataset=embedded_news}
       - {ar: selector=ar, specfit: selector=specfit cache_slots=12}
   - kind: bench
-    script: bench/selection.py
-    arguments: --out {out}
+    study: selection_time
     writes: selection
     smoke: --scale 0.01
     axes: [{bench: ""}, {selection: ""}]
@@ -84,8 +84,8 @@ REFUSED = {
     "a word": (changed("selector=ar,", "ar,"), "cell news/ar has 'ar', which is not key=value"),
     "no smoke": (changed("smoke: limit=1", "smoke:"), "group 1 has no smoke size"),
     "a bench's no smoke": (changed("    smoke: --scale 0.01\n", ""), "group 2 has no smoke size"),
-    "a bench of nothing": (changed("    writes: selection\n", ""), "needs a script and what it"),
-    "a run's script": (changed("    common: seed=1", "    script: x.py"), "are of a bench"),
+    "a bench of nothing": (changed("    writes: selection\n", ""), "needs a study and what it"),
+    "a run's study": (changed("    common: seed=1", "    study: rules"), "are of a bench"),
     "an odd reading": (
         changed("    writes: selection", "    writes: x\n    reads: files"),
         "reads 'files'; it is run or replay",
@@ -131,7 +131,9 @@ def test_a_shipped_suite_says_how_it_is_run_and_begins_labels_with_a_workload(na
             assert said == ([f"dataset=embedded_{workload}"] if group.is_configured else [])
 
 
-def test_every_script_that_a_suite_runs_is_there() -> None:
-    scripts = [g.script for n in suite_names(SHIPPED) for g in read_suite_file(n, SHIPPED).groups]
-    for script in filter(None, scripts):
-        assert (ROOT / "scripts" / script).is_file(), script
+def test_every_study_that_a_suite_names_is_there() -> None:
+    groups = [g for name in suite_names(SHIPPED) for g in read_suite_file(name, SHIPPED).groups]
+    named = {group.study for group in groups if group.study}
+    assert {"rules", "selection_time"} <= named <= {*OF_A_REPLAY, *MEASURED}
+    for name in named:
+        assert callable(study_named(name))

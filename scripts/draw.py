@@ -1,0 +1,35 @@
+"""Every table and figure from the rows that are there, in one process.
+
+    python scripts/draw.py [--tables] [--only table_2 ..] [--results results] [overrides]
+
+Each is made in memory first and written whole. One whose rows are missing is not written; what
+makes them is printed, once each, and the exit code is 2. `results/artifacts.json` lists what there
+is and what is missing, for the report. The committed tables are those of the committed rows:
+--tables --results results/reference.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from specfit.base.types import SpecfitError
+from specfit.report.artifact import options_of, reader_of, variant_words
+from specfit.report.draw import draw, names_of
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = options_of(__doc__)
+    parser.add_argument("--tables", action="store_true", help="no figures (and no matplotlib)")
+    parser.add_argument("--only", nargs="+", default=[], help="names, as in table_2 figure_4")
+    options = parser.parse_args(argv)
+    reader, out = reader_of(options)
+    try:
+        names = names_of(options.tables, options.only)
+    except SpecfitError as error:
+        print(f"specfit: {error}", file=sys.stderr)
+        return 2
+    return draw(reader, out, names, variant_words(options), index=not options.tables)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""The headline ratios at half and double each constant that the profile assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from specfit.base.types import SpecfitError
+from specfit.report.artifact import Table
+from specfit.report.artifacts.systems import headed
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.quantities import QUANTITIES
+from specfit.report.reader import ResultsReader
+from specfit.report.styles import WORKLOADS, style_of
+from specfit.report.suite_runs import SuiteRun, one, pick
+from specfit.report.table_format import Entry, Sheet, change, exact, factor, measured
+
+BASELINES = ("ar", "ar_cache", "eagle3", "eagle3_cache")
+
+
+Values = Mapping[str, Any]
+
+
+def profile_values(member: SuiteRun) -> Values:
+    """The numbers of the profile that the run was billed by."""
+    gpu = member.config["gpu"]
+    return {key: gpu[key] for key in gpu if key not in ("name", "billed")}
+
+
+def most_common(profiles: Sequence[Values]) -> Values:
+    """The profile as it is: each key's value in most runs."""
+    keys = {key for values in profiles for key in values}
+    found = {}
+    for key in sorted(keys):
+        listed = [values.get(key) for values in profiles]
+        found[key] = max(dict.fromkeys(listed), key=listed.count)
+    return found
+
+
+def changed(values: Values, usual: Values) -> str:
+    """'node_ms 0.6 -> 0.3', or 'as it is'."""
+    parts = [f"{k} {usual[k]} -> {values.get(k)}" for k in usual if values.get(k) != usual[k]]
+    return ", ".join(parts) or "as it is"
+
+
+def constants_sheet(members: Sequence[SuiteRun], timed: str) -> Sheet:
+    """SpecFit's speed-up over each other system, one row per workload and changed constant."""
+    usual = most_common([profile_values(m) for m in members])
+    columns = (
+        "in place of",
+        "profile",
+        f"SpecFit, {headed('speed', timed)}",
+        *(f"over {style_of(name).label}" for name in BASELINES),
+    )
+    rows: list[tuple[Entry, ...]] = []
+    for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
+        held = pick(members, workload=workload)
+        settings = dict.fromkeys(changed(profile_values(m), usual) for m in held)
+        if "as it is" not in settings:
+            raise SpecfitError("the constants suite has no run of the profile as it is")
+        for setting in ("as it is", *(s for s in settings if s != "as it is")):
+            runs = [m for m in held if changed(profile_values(m), usual) == setting]
+            rows.append((WORKLOADS[workload], setting, *_ratios(runs)))
+    return Sheet("Speed-up of SpecFit as assumed constants change", columns, tuple(rows))
+
+
+def _ratios(runs: Sequence[SuiteRun]) -> list[Entry]:
+    ours, speed = one(runs, system="specfit").rows, QUANTITIES["speed"]
+    found: list[Entry] = [exact(speed.of(ours).value)]
+    for name in BASELINES:
+        gain = speed.ratio(ours, one(runs, system=name).rows)
+        found.append(measured(gain, change if name == "eagle3_cache" else factor))
+    return found
+
+
+def table_constants(reader: ResultsReader) -> Table:
+    """Headline ratios at half and double each assumed constant of the profile, from replays."""
+    members = reader.members("constants", kind="replay")
+    rows = [m.rows for m in members]
+    sheets = {"": constants_sheet(members, words_of(rows))}
+    stamp = reader.stamp(rows, "constants", extra=[INTERVALS])
+    return Table("table_constants", "What the assumed constants decide", sheets, stamp)

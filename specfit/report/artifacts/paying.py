@@ -1,0 +1,279 @@
+"""Where speculation pays: the documents that the study `paying` leaves, point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specfit.report.artifact import Table
+from specfit.report.clock_check import probed_places
+from specfit.report.figures import Drawing, colours
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.intervals import Floats, Interval, paired_ratio, ratio_interval
+from specfit.report.reader import ResultsReader
+from specfit.report.styles import WORKLOADS, style_of
+from specfit.report.suite_runs import workload_of
+from specfit.report.table_format import Cell, Entry, Sheet, factor, measured
+
+PLAIN = "ar_cache"
+
+
+"""What speculation has to beat: plain decoding whose experts move in the same way."""
+
+
+LETTERS = {"ar_cache": "A", "eagle3_cache": "E", "specfit": "S"}
+
+
+MOVES = {"off": "on demand", "layer": "prefetching"}
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One link and one fixed cost. `gain` is the best drafting system's over PLAIN."""
+
+    fixed_ms: float
+    link_gbps: float
+    speeds: Mapping[str, Interval]  # tokens/s by system
+    drafting: str
+    gain: Interval
+
+    @property
+    def best(self) -> str:
+        return self.drafting if (self.gain.value or 0) > 1 else PLAIN
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval of the gain leaves one answer."""
+        low, high = self.gain.low, self.gain.high
+        return low is not None and high is not None and not low <= 1 <= high
+
+
+@dataclass(frozen=True)
+class Panel:
+    workload: str
+    prefetch: str
+    slots: int
+    spots: Mapping[tuple[float, float], Spot]  # (fixed_ms, link_gbps)
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """One workload: its panels, the grid they share, and the profiles on it."""
+
+    workload: str
+    fixed_ms: tuple[float, ...]
+    link_gbps: tuple[float, ...]
+    slots: tuple[int, ...]
+    profiles: Mapping[str, tuple[float, float]]
+    panels: Mapping[tuple[str, int], Panel]  # (prefetch, slots)
+
+
+def atlas_of(document: Mapping[str, Any]) -> Atlas:
+    workload, grid = workload_of(document["info"]["dataset"]), document["grid"]
+    tokens = np.array(document["committed_tokens"], dtype=np.float64)
+    groups: dict[tuple[str, int], dict[tuple[float, float], dict[str, Floats]]] = {}
+    for p in document["points"]:
+        panel = groups.setdefault((p["prefetch"], p["slots"]), {})
+        spot = panel.setdefault((p["fixed_ms"], p["link_gbps"]), {})
+        spot[p["system"]] = np.stack([tokens, np.array(p["decode_ns"], np.float64)], axis=1)
+    panels = {
+        key: Panel(workload, *key, {at: _spot(*at, systems) for at, systems in spots.items()})
+        for key, spots in groups.items()
+    }
+    profiles = {n: (v["fixed_ms"], v["link_gbps"]) for n, v in document["profiles"].items()}
+    fixed_ms, link_gbps, slots = (tuple(grid[n]) for n in ("fixed_ms", "link_gbps", "slots"))
+    return Atlas(workload, fixed_ms, link_gbps, slots, profiles, panels)
+
+
+def _spot(fixed_ms: float, link_gbps: float, systems: Mapping[str, Floats]) -> Spot:
+    """`systems` [n, 2] tokens and nanoseconds per request."""
+    drafting = max((s for s in systems if s != PLAIN), key=lambda s: -systems[s][:, 1].sum())
+    gain = paired_ratio(systems[drafting], systems[PLAIN])
+    speeds = {s: ratio_interval(1e9 * v[:, 0], v[:, 1]) for s, v in systems.items()}
+    return Spot(fixed_ms, link_gbps, speeds, drafting, gain)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def profile_sheet(atlases: Sequence[Atlas], timed: str) -> Sheet:
+    """The answer at every profile that lies on the grid."""
+    systems = list(LETTERS)
+    columns = ["workload", "profile", "experts", "slots"]
+    columns += [f"{style_of(s).label}, tokens/s ({timed})" for s in systems]
+    columns += ["best", "best drafting over AR alike"]
+    rows: list[tuple[Entry, ...]] = []
+    for atlas in atlases:
+        for name, at in atlas.profiles.items():
+            for panel in atlas.panels.values():
+                if at in panel.spots:
+                    spot = panel.spots[at]
+                    line: list[Entry] = [WORKLOADS[atlas.workload], name, MOVES[panel.prefetch]]
+                    line += [panel.slots, *(measured(spot.speeds[s]) for s in systems)]
+                    rows.append((*line, style_of(spot.best).label, measured(spot.gain, factor)))
+    note = (
+        "Prefetching systems keep one slot less, so that every system of a line needs the same "
+        "memory; AR prefetches by the token table, the others by learned routes."
+    )
+    return Sheet("At the profiles of the package", tuple(columns), tuple(rows), note)
+
+
+def share_sheet(atlases: Sequence[Atlas]) -> Sheet:
+    """How much of the grid each system takes, and what the gain is at its ends."""
+    columns = ["workload", "experts", "slots", *(style_of(s).label for s in LETTERS)]
+    columns += ["undecided", "least gain", "greatest gain"]
+    rows = []
+    for atlas in atlases:
+        for panel in atlas.panels.values():
+            rows.append(_share_line(atlas, panel))
+    note = (
+        "Points of the grid at which each system is fastest; undecided: of these, where the "
+        "interval of the best drafting system's gain over AR (experts moved alike) holds 1."
+    )
+    return Sheet("Of the whole map", tuple(columns), tuple(rows), note)
+
+
+def _share_line(atlas: Atlas, panel: Panel) -> tuple[Entry, ...]:
+    spots = list(panel.spots.values())
+    counts = [sum(spot.best == s for spot in spots) for s in LETTERS]
+    by_gain = sorted(spots, key=lambda spot: spot.gain.value or 0)
+    ends = [_end(spot) for spot in (by_gain[0], by_gain[-1])]
+    head: list[Entry] = [WORKLOADS[atlas.workload], MOVES[panel.prefetch], panel.slots]
+    return (*head, *counts, sum(not spot.is_clear for spot in spots), *ends)
+
+
+def _end(spot: Spot) -> Cell:
+    told = measured(spot.gain, factor).text
+    return Cell(f"{told} at {spot.fixed_ms:g} ms, {spot.link_gbps:g} GB/s", is_number=False)
+
+
+SUITE = "map"
+
+
+def table_map(reader: ResultsReader) -> Table:
+    """Does speculation pay: at the package's profiles, and over the whole map."""
+    rows = [member.rows for member in reader.members(SUITE, kind="replay")]
+    found = reader.suites(SUITE)[0]
+    cells = [cell for cell in found.suite.cells if cell.kind == "bench"]
+    atlases = [atlas_of(found.document(cell.label)) for cell in cells]
+    sheets = {"": profile_sheet(atlases, words_of(rows)), "shares": share_sheet(atlases)}
+    stamp = reader.stamp(rows, SUITE, extra=[INTERVALS])
+    return Table("table_map", "Does speculation pay?", sheets, stamp)
+
+
+COLOURS = "PuOr_r"  # readable without colour too: AR's side is dark, and every cell has a letter
+
+
+MARKS = {
+    "paper_main": ("o", "the paper's operating point (paper_main)"),
+    "rtx4090": ("s", "its RTX 4090 (rtx4090)"),
+}
+
+
+DARK = 0.18  # of the colours' range from either end: letters are white there
+
+
+Places = dict[str, tuple[float, float]]
+
+
+def figure_map(reader: ResultsReader) -> Drawing:
+    """Where speculation pays and what does best, over the link and the fixed cost of a forward."""
+    rows = [member.rows for member in reader.members(SUITE, kind="replay")]
+    found = reader.suites(SUITE)[0]
+    cells = [cell for cell in found.suite.cells if cell.kind == "bench"]
+    atlases = [atlas_of(found.document(cell.label)) for cell in cells]
+    probed = probed_places(reader.results, rows[0].info.billed)
+    extra = [
+        "Every cell is a replay; A, E or S is fastest (AR + cache, EAGLE-3 + cache, SpecFit), in "
+        "grey where the gain's interval holds 1. Colour: the best drafting system over AR whose "
+        "experts move alike. Learned routes, token table for AR; prefetching keeps a slot less.",
+        INTERVALS.replace("Brackets", "Intervals"),
+    ]
+    stamp = reader.stamp(rows, SUITE, extra=extra)
+    title = f"Does speculation pay here? (times {words_of(rows)})"
+    return Drawing(
+        "figure_map", title, 8.6, stamp, spoken(atlases), lambda s: paint(s, atlases, probed)
+    )
+
+
+def spoken(atlases: list[Atlas]) -> str:
+    parts = []
+    for atlas in atlases:
+        for panel in atlas.panels.values():
+            spots = list(panel.spots.values())
+            share = sum(spot.best != "ar_cache" for spot in spots) / len(spots)
+            where = f"{WORKLOADS[atlas.workload]}, {MOVES[panel.prefetch]}, {panel.slots} slots"
+            parts.append(f"{where}: {100 * share:.0f} %")
+    return f"Share of the map on which drafting is faster than AR. {'; '.join(parts)}."
+
+
+def paint(sheet: Any, atlases: list[Atlas], probed: Places) -> None:
+    slots, moves = atlases[0].slots, list(MOVES)
+    lines = [(atlas, move) for atlas in atlases for move in moves]
+    axes: Any = sheet.subplots(len(lines), len(slots), sharex=True, sharey=True, squeeze=False)
+    gains = [
+        s.gain.value or 1.0 for a in atlases for p in a.panels.values() for s in p.spots.values()
+    ]
+    norm, shown = colours(COLOURS, 1.0, min(0.9, *gains), max(1.1, *gains))
+    for row, (atlas, move) in enumerate(lines):
+        for column, count in enumerate(slots):
+            panel = axes[row][column]
+            _draw(panel, atlas, atlas.panels[move, count], norm)
+            _mark(panel, atlas, probed)
+            if row == 0:
+                panel.set_title(f"{count} slots")
+        axes[row][0].set_ylabel(
+            f"{WORKLOADS[atlas.workload]}'s place\n{MOVES[move]}\nfixed cost, ms"
+        )
+    for panel in axes[-1]:
+        panel.set_xlabel("link, GB/s")
+    sheet.colorbar(
+        shown,
+        ax=axes,
+        label="best drafting system over AR, times",
+        aspect=50,
+    )
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    sheet.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+
+
+def _draw(axes: Any, atlas: Atlas, panel: Panel, norm: Any) -> None:
+    """Values are evenly spaced; a letter per cell."""
+    spots = [[panel.spots[f, g] for g in atlas.link_gbps] for f in atlas.fixed_ms]
+    gains = np.array([[spot.gain.value for spot in line] for line in spots], dtype=np.float64)
+    axes.imshow(gains, origin="lower", aspect="auto", cmap=COLOURS, norm=norm)
+    for y, line in enumerate(spots):
+        for x, spot in enumerate(line):
+            sure = spot.is_clear
+            on_dark = not DARK < norm(spot.gain.value) < 1 - DARK
+            sure_colour, other = ("white", "0.75") if on_dark else ("black", "0.55")
+            looks = {
+                "color": sure_colour if sure else other,
+                "weight": "bold" if sure else "normal",
+            }
+            axes.text(x, y, LETTERS[spot.best], ha="center", va="center", fontsize=5.5, **looks)
+    axes.set_xticks(range(len(atlas.link_gbps)), [f"{g:g}" for g in atlas.link_gbps], fontsize=7)
+    axes.set_yticks(range(len(atlas.fixed_ms)), [f"{f:g}" for f in atlas.fixed_ms], fontsize=7)
+    axes.grid(False)
+
+
+def _mark(axes: Any, atlas: Atlas, probed: Places) -> None:
+    for name, (fixed_ms, link_gbps) in {**atlas.profiles, **probed}.items():
+        marker, label = MARKS.get(name, ("^", name))
+        x = np.interp(np.log(link_gbps), np.log(atlas.link_gbps), range(len(atlas.link_gbps)))
+        y = np.interp(np.log(fixed_ms), np.log(atlas.fixed_ms), range(len(atlas.fixed_ms)))
+        axes.plot(
+            x,
+            y,
+            marker,
+            ms=11,
+            mfc="none",
+            mec="black",
+            mew=1.2,
+            ls="none",
+            label=label,
+            clip_on=False,
+        )

@@ -1,0 +1,181 @@
+"""Figure 4: what SpecFit gains over EAGLE-3 as the cache shrinks, and out of what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specfit.report.artifact import Table
+from specfit.report.artifacts.systems import headed, paper_row
+from specfit.report.figures import Drawing, paper_handle, series
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.intervals import Interval
+from specfit.report.paper_values import Claim, claims_of
+from specfit.report.quantities import QUANTITIES
+from specfit.report.reader import ResultsReader
+from specfit.report.styles import PAPER, WORKLOADS, style_of
+from specfit.report.suite_runs import SuiteRun, one, pick
+from specfit.report.table_format import Entry, Sheet, change, measured
+from specfit.storage.rows import RunRows
+
+QUANTITIES_SHOWN = ("speed", "cycle", "committed")
+
+
+AGAINST = {"ar_cache": "eagle3_cache", "specfit": "eagle3_cache", "specfit_own": "eagle3_cache"}
+
+
+"""Without a cache the rival is vanilla EAGLE-3."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A system at one slot count over EAGLE-3 at the same, in every shown quantity."""
+
+    workload: str
+    system: str
+    slots: int
+    ratios: dict[str, Interval]
+
+
+def points(members: Sequence[SuiteRun]) -> list[Point]:
+    """By workload, system, and slots from many to none; SpecFit at 0 slots ends both its lines."""
+    found = []
+    for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
+        held = pick(members, workload=workload)
+        for system in AGAINST:
+            for slots in sorted({m.slots for m in pick(held, system=system)}, reverse=True):
+                base = one(held, system=AGAINST[system], slots=slots)
+                found.append(_point(one(held, system=system, slots=slots), base, system))
+        uncached = one(held, system="specfit_uncached")
+        vanilla = one(held, system="eagle3")
+        found.append(_point(uncached, vanilla, "specfit"))
+    return found
+
+
+def _point(member: SuiteRun, base: SuiteRun, system: str) -> Point:
+    ratios = {name: QUANTITIES[name].ratio(member.rows, base.rows) for name in QUANTITIES_SHOWN}
+    return Point(member.workload, system, member.slots, ratios)
+
+
+def slots_sheet(found: Sequence[Point], timed: str) -> Sheet:
+    columns = (
+        "in place of",
+        "system",
+        "slots",
+        *(headed(q, timed, ratio=True) for q in QUANTITIES_SHOWN),
+    )
+    rows: list[tuple[Entry, ...]] = [
+        (
+            WORKLOADS[p.workload],
+            style_of(p.system).label,
+            p.slots,
+            *(measured(p.ratios[q], change) for q in QUANTITIES_SHOWN),
+        )
+        for p in found
+    ]
+    return Sheet("Against EAGLE-3 at the same slots (at 0: vanilla EAGLE-3)", columns, tuple(rows))
+
+
+def slots_paper_sheet(claims: Sequence[Claim], members: Sequence[SuiteRun]) -> Sheet:
+    """The paper's gain at each slot count beside ours."""
+    columns = ("slots", "quantity", "paper's place", "paper", "ours", "verdict")
+    rows = [
+        (claim.slots, *paper_row(claim, _runs(claim, members)))
+        for claim in sorted(claims, key=lambda c: (QUANTITIES_SHOWN.index(c.quantity), -c.slots))
+    ]
+    return Sheet("The paper beside ours", columns, tuple(rows))
+
+
+def _runs(claim: Claim, members: Sequence[SuiteRun]) -> dict[str, RunRows]:
+    held = pick(members, workload=claim.workload, slots=claim.slots)
+    return {m.system: m.rows for m in reversed(held)}
+
+
+def table_figure_4(reader: ResultsReader) -> Table:
+    """The numbers of figure 4 (sec. 4.4): SpecFit over EAGLE-3 at each slot count."""
+    members = reader.members("figure_4")
+    rows = [m.rows for m in members]
+    sheets = {
+        "": slots_sheet(points(members), words_of(rows)),
+        "paper": slots_paper_sheet(claims_of("figure_4"), members),
+    }
+    stamp = reader.stamp(rows, "figure_4", extra=[INTERVALS])
+    return Table("table_figure_4", "Figure 4: gain against slots", sheets, stamp)
+
+
+TITLES = {"speed": "decode gain, %", "cycle": "cycle time, %", "committed": "committed / cycle, %"}
+
+
+def figure_4(reader: ResultsReader) -> Drawing:
+    """Figure 4 (sec. 4.4): gain over EAGLE-3 against slots, cycle time, committed tokens."""
+    members = reader.members("figure_4")
+    rows = [m.rows for m in members]
+    found = points(members)
+    stamp = reader.stamp(rows, "figure_4", extra=[INTERVALS.replace("Brackets", "Bars")])
+    title = f"Figure 4: against EAGLE-3 at the same slots (times {words_of(rows)})"
+    gains = ", ".join(
+        f"{WORKLOADS[p.workload]} {p.slots} slots {percent(p.ratios['speed'].value):+.0f} %"
+        for p in found
+        if p.system == "specfit"
+    )
+    alt = f"Decode gain, cycle time and committed tokens against slots. SpecFit's gain: {gains}."
+    return Drawing("figure_4", title, 5.6, stamp, alt, lambda sheet: paint(sheet, found))
+
+
+def percent(ratio: float | None) -> float:
+    return 100 * ((ratio or 1.0) - 1)
+
+
+def changes(interval: Interval) -> Interval:
+    """A ratio as a change in percent."""
+    low, high = (None if x is None else percent(x) for x in (interval.low, interval.high))
+    return Interval(percent(interval.value), low, high, interval.n)
+
+
+def paint(sheet: Any, found: list[Point]) -> None:
+    workloads = list(dict.fromkeys(p.workload for p in found))
+    slots = sorted({p.slots for p in found}, reverse=True)
+    place = {count: at for at, count in enumerate(slots)}
+    axes: Any = sheet.subplots(
+        len(QUANTITIES_SHOWN), len(workloads), sharex=True, sharey="row", squeeze=False
+    )
+    for column, workload in enumerate(workloads):
+        for row, quantity in enumerate(QUANTITIES_SHOWN):
+            panel = axes[row][column]
+            _lines(panel, [p for p in found if p.workload == workload], quantity, place)
+            _paper(panel, workload, quantity, place)
+            panel.axhline(0, color="0.3", lw=0.8)
+            if column == 0:
+                panel.set_ylabel(TITLES[quantity])
+        axes[0][column].set_title(f"{WORKLOADS[workload]}'s place")
+        axes[-1][column].set_xlabel("slots per layer")
+        labels = [str(count) if count else "no cache" for count in slots]
+        axes[-1][column].set_xticks(range(len(slots)), labels)
+    handles = axes[0][0].get_legend_handles_labels()
+    sheet.legend(
+        [*handles[0], paper_handle()],
+        [*handles[1], PAPER.label],
+        loc="outside lower center",
+        ncols=4,
+    )
+
+
+def _lines(panel: Any, found: list[Point], quantity: str, place: dict[int, int]) -> None:
+    for nudge, system in enumerate(dict.fromkeys(p.system for p in found)):
+        line = [p for p in found if p.system == system]
+        at = [place[p.slots] + 0.05 * (nudge - 1) for p in line]
+        series(panel, at, [changes(p.ratios[quantity]) for p in line], style_of(system))
+
+
+def _paper(panel: Any, workload: str, quantity: str, place: dict[int, int]) -> None:
+    for claim in claims_of("figure_4"):
+        if (claim.workload, claim.quantity) == (workload, quantity) and claim.slots in place:
+            panel.plot(
+                place[claim.slots],
+                percent(claim.value),
+                PAPER.marker,
+                mfc="white",
+                mec="black",
+                ms=7,
+            )
