@@ -14,6 +14,7 @@ from specfit.report.artifacts import (
     paying,
     phases,
     predictions,
+    real_geometry,
     rivals,
     routes,
     rules,
@@ -22,6 +23,7 @@ from specfit.report.artifacts import (
     slots,
     sweeps,
     systems,
+    validation,
 )
 from specfit.report.reader import ResultsReader
 
@@ -38,16 +40,19 @@ TABLES: Mapping[str, Make] = {
     "table_movement": movement.table_movement,
     "table_phases": phases.table_phases,
     "table_predictions": predictions.table_predictions,
+    "table_real_geometry": real_geometry.table_real_geometry,
     "table_rivals": rivals.table_rivals,
     "table_routes": routes.table_routes,
     "table_section_4_6": accuracy.table_section_4_6,
     "table_setup": setup.table_setup,
+    "table_validation": validation.table_validation,
 }
 FIGURES: Mapping[str, Make] = {
     "figure_1": anatomy.figure_1,
     "figure_2": systems.figure_2,
     "figure_3": systems.figure_3,
     "figure_4": slots.figure_4,
+    "figure_acceptance": real_geometry.figure_acceptance,
     "figure_map": paying.figure_map,
     "figure_phases": phases.figure_phases,
     "figure_predictions": predictions.figure_predictions,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specfit.report.artifact import Table
+from specfit.report.figures import Drawing
 from specfit.report.footer import words_of
 from specfit.report.intervals import paired_ratio
 from specfit.report.reader import ResultsReader
@@ -493,3 +494,114 @@ def table_real_geometry(reader: ResultsReader) -> Table:
     stamp = reader.stamp(rows, SUITE, extra=[HALF_REAL, degenerate_line(halves)])
     title = "Half-real: figure 4 and more under the real router's routes"
     return Table("table_real_geometry", title, sheets, stamp)
+
+
+def figure_acceptance(reader: ResultsReader) -> Drawing:
+    """What SpecFit gains over EAGLE-3 against what EAGLE-3 commits a cycle, one point a request."""
+    halves = documents(reader)
+    clouds = [cloud(half, slots) for half in halves for slots in ENDS]
+    dials = [dial_line(half, slots) for half in halves for slots in ENDS]
+    rows = [m.rows for m in reader.members(SUITE, kind="replay")]
+    extra = [
+        HALF_REAL,
+        "Points: one a request, gain of SpecFit over EAGLE-3, both with the same cache; real "
+        "routes: the median over graftings and seeds. Lines: trees of a stated process at real "
+        "routes, band over graftings. Crosses: degenerate outputs. Grey: published heads of this "
+        f"family ({HEADS[0]:g} to {HEADS[1]:g}).",
+    ]
+    stamp = reader.stamp(rows, SUITE, extra=extra)
+    title = f"Gain over EAGLE-3 + cache against acceptance (times {words_of(rows)})"
+    return Drawing(
+        "figure_acceptance",
+        title,
+        5.6,
+        stamp,
+        acceptance_in_words(clouds),
+        lambda sheet: paint_acceptance(sheet, clouds, dials),
+    )
+
+
+@dataclass(frozen=True)
+class DialLine:
+    """Gain over EAGLE-3 along the dial: the median over graftings, with the least and greatest."""
+
+    workload: str
+    slots: int
+    committed: Sequence[float]
+    gains: Sequence[Cell]
+
+
+def dial_line(half: HalfReal, slots: int) -> DialLine:
+    values = dialled(half)
+    gains = [
+        ranged([dial_gain(half, *PAIRS[0], slots, value, g) for g in half.graftings])
+        for value in values
+    ]
+    return DialLine(half.workload, slots, [realised(half, value) for value in values], gains)
+
+
+def acceptance_in_words(clouds: Sequence[Cloud]) -> str:
+    parts = []
+    for one in clouds:
+        low, high = one.committed < HEADS[0], one.committed >= HEADS[1]
+        told = [
+            f"{word} {np.median(values[where]):.2f}"
+            for values, kind in ((one.embedded, EMBEDDED), (one.real, "real"))
+            for where, word in (
+                (low, f"{kind} below {HEADS[0]:g}"),
+                (high, f"{kind} from {HEADS[1]:g}"),
+            )
+            if where.any()
+        ]
+        parts.append(f"{WORKLOADS[one.workload]}, {one.slots} slots: {', '.join(told)}")
+    return f"Median gain by EAGLE-3's committed tokens a cycle. {'; '.join(parts)}."
+
+
+MARKERS = {"gsm8k": "o", "news": "s"}
+ROUTED = {EMBEDDED: "#0072B2", "real": "#D55E00"}
+
+
+def paint_acceptance(sheet: Any, clouds: Sequence[Cloud], dials: Sequence[DialLine]) -> None:
+    axes: Any = sheet.subplots(1, len(ENDS), sharey=True, squeeze=False)[0]
+    for panel, slots in zip(axes, ENDS, strict=True):
+        panel.axvspan(*HEADS, color="0.9", zorder=0)
+        panel.axhline(1, color="0.3", lw=0.8)
+        for one in (c for c in clouds if c.slots == slots):
+            for kind, gains in ((EMBEDDED, one.embedded), ("real", one.real)):
+                _points(panel, one, kind, gains)
+        for line in (d for d in dials if d.slots == slots):
+            _dial(panel, line)
+        panel.set_title(f"{slots} slots")
+        panel.set_xlabel("EAGLE-3's committed tokens a cycle")
+    axes[0].set_ylabel("SpecFit over EAGLE-3 + cache, times")
+    handles, labels = axes[0].get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    sheet.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=3)
+
+
+def _points(panel: Any, one: Cloud, kind: str, gains: NDArray[np.float64]) -> None:
+    label = f"{WORKLOADS[one.workload]}'s place, {kind} routes"
+    fill = ROUTED[kind] if kind == EMBEDDED else "none"
+    whole = ~one.degenerate
+    looks = {"s": 16, "alpha": 0.75, "linewidths": 0.8}
+    panel.scatter(
+        one.committed[whole],
+        gains[whole],
+        marker=MARKERS[one.workload],
+        facecolors=fill,
+        edgecolors=ROUTED[kind],
+        label=label,
+        **looks,
+    )
+    if one.degenerate.any():
+        panel.scatter(one.committed[~whole], gains[~whole], marker="x", color=ROUTED[kind], **looks)
+
+
+def _dial(panel: Any, line: DialLine) -> None:
+    if not line.committed:
+        return
+    style = "-" if line.workload == "gsm8k" else "--"
+    values, low, high = ([getattr(g, n) for g in line.gains] for n in ("value", "low", "high"))
+    panel.fill_between(line.committed, low, high, color=ROUTED["real"], alpha=0.12, lw=0)
+    label = f"dial, {WORKLOADS[line.workload]}'s place, real routes"
+    panel.plot(line.committed, values, style, color=ROUTED["real"], lw=1.3, label=label)

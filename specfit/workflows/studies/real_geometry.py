@@ -1,5 +1,10 @@
-"""Every system under real routes: a replay's recording grafted onto the shipped trace, again and
-again, and each cell simulated. Half-real: see `decoding/replay/traced.py`.
+"""Every system under real routes, over graftings and seeds: bench/real_geometry_<run id>.json.
+
+    python -m specfit.replay recording=<id> selector=specfit cache_slots=48
+    python scripts/studies/study.py real_geometry results/replays/<run id>
+
+A replay's recording is grafted onto the shipped trace again and again, and each cell simulated.
+Half-real: see `decoding/replay/traced.py`.
 
 The grid is graftings x seeds x systems x slots; one seed of each grafting also has the rivals, a
 map of link and fixed cost, routes of less accuracy, other cache policies, and the dial of
@@ -13,10 +18,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-
-from omegaconf import OmegaConf
 
 from specfit.base.config import ModelConfig, RoutesConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.types import SpecfitError
@@ -27,6 +31,7 @@ from specfit.storage.rows import load_run
 from specfit.workflows.hydra_cli import compose
 from specfit.workflows.recording.tracing import TRACED, traced
 from specfit.workflows.simulate import simulate
+from specfit.workflows.studies.stored import stored_config
 
 EMBEDDED = "embedded"
 SLOTS = (48, 24, 12, 0)
@@ -175,23 +180,21 @@ def _cell(routing: Routing, line: Line, base: RunConfig, recording: Recording) -
 @cache
 def base_of(folder: Path) -> tuple[RunConfig, Recording]:
     """The replay's own config without its recording, and what it replayed."""
-    results = folder.parent.parent
-    name = load_run(folder).info.recording
+    name, results = load_run(folder).info.recording, folder.parent.parent
     if name is None:
         raise SpecfitError(f"{folder} is no replay")
     recording = read_once(find_recording(name, results))
-    stored = OmegaConf.merge(OmegaConf.structured(RunConfig), OmegaConf.load(folder / "run.yaml"))
-    config = replace(from_hydra(stored), results_dir=str(results), force=False, trace=None)
+    config = stored_config(folder, recording, results)
     asked = len(load_run(folder).request_ids)
     return config, replace(recording, requests=recording.requests[:asked])
 
 
-def real_geometry(folder: Path, processes: int | None = None) -> dict[str, Any]:
+def study(folder: Path) -> dict[str, Any]:
     """The document that `table_real_geometry` and the figures read."""
     _, donor = base_of(folder)
     answered = [one for one in donor.requests if one.request is not None]
     todo = routings(len(donor.requests))
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         cells = [cell for found in pool.map(Worker(folder), todo) for cell in found]
     outputs = [[int(token) for token in one.output_ids] for one in answered]  # type: ignore[union-attr]
     return {
