@@ -185,14 +185,21 @@ def cycle_bytes(expert_bytes: NDArray[np.integer], top_k: int) -> int:
 
 
 def cliff_warning(budget_bytes: int, one_token_bytes: int) -> str | None:
-    """A sentence where a pool holds less than one token's experts through all layers."""
+    """A sentence where a cache holds less than one token's experts through all layers."""
     if budget_bytes >= one_token_bytes:
         return None
     return (
-        f"a pool of {budget_bytes / 1e9:.2f} GB holds less than the {one_token_bytes / 1e9:.2f} GB "
-        "of experts that one token uses through all layers, so least recently used hits next to "
-        "nothing; give it more, or slots of each layer's own (policy=lru)"
+        f"an expert cache of {budget_bytes / 1e9:.2f} GB holds less than the "
+        f"{one_token_bytes / 1e9:.2f} GB of experts that one token uses through all layers: as one "
+        "pool least recently used hits next to nothing there, with slots of each layer's own little"
     )
+
+
+def slots_cliff(slots: int, layers: int, top_k: int, expert_bytes: int) -> str | None:
+    """The same of `slots` experts a layer; without a cache there is nothing to warn of."""
+    if slots == 0:
+        return None
+    return cliff_warning(slots * layers * expert_bytes, top_k * layers * expert_bytes)
 
 
 # -- the cache of a replay -------------------------------------------------------------------------
@@ -209,6 +216,7 @@ class PoolCache(ExpertCache):
     def __init__(
         self, n_layers: int, n_experts: int, n_slots: int, staging_blocks: int = 3
     ) -> None:
+        """Raises SpecfitError for more slots than a layer has experts."""
         self._sizes = np.ones(n_layers * n_experts, dtype=np.int64)
         self._touched = np.full(n_layers * n_experts, NONE, dtype=np.int64)
         self._worth = np.zeros(n_layers * n_experts, dtype=np.int64)

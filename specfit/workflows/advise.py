@@ -141,7 +141,16 @@ def screen(advice: Advice, spec: LiveRunSpec, requests: int, kept: Sequence[str]
     lines += ["", "best:", f"  python -m specfit.run {' '.join([*kept, *best.setting.overrides])}"]
     other = advice.drafting if best is plain else plain
     lines += ["", f"why: {sentence(explained(best, other))}"]
-    return lines + warnings(advice)
+    return lines + warnings(advice) + cliff(spec)
+
+
+def cliff(spec: LiveRunSpec) -> list[str]:
+    """Where the device has room for less than one token's experts."""
+    from specfit.experts.pool_cache import slots_cliff
+
+    shape = spec.geometry
+    told = slots_cliff(spec.slots, shape.layers, shape.top_k, spec.billing.own_expert_bytes)
+    return [] if told is None else [f"warning: {told}"]
 
 
 def table(advice: Advice) -> list[str]:

@@ -11,7 +11,13 @@ import pytest
 from specfit.base.paths import PACKAGE
 from specfit.base.types import SpecfitError
 from specfit.experts.cache import ExpertCache
-from specfit.experts.pool_cache import PoolCache, cliff_warning, cycle_bytes, pool_hits
+from specfit.experts.pool_cache import (
+    PoolCache,
+    cliff_warning,
+    cycle_bytes,
+    pool_hits,
+    slots_cliff,
+)
 from specfit.storage.foreign_traces import read_trace
 
 SHIPPED = PACKAGE / "data" / "traces"
@@ -98,6 +104,8 @@ def test_the_cliff_is_one_token():
     cycle = cycle_bytes(trace.expert_bytes, trace.top_k)
     assert cliff_warning(cycle, cycle) is None
     assert "least recently used hits next to nothing" in cliff_warning(cycle - 1, cycle)
+    assert slots_cliff(5, 48, 6, 10) and not slots_cliff(6, 48, 6, 10)
+    assert slots_cliff(0, 48, 6, 10) is None, "without a cache nothing is expected of it"
     hits, _, _ = pool_hits(trace.passes(), trace.expert_bytes, 128, int(0.95 * cycle))
     assert hits[1:].sum() == 0
     hits, _, _ = pool_hits(trace.passes(), trace.expert_bytes, 128, int(1.05 * cycle))

@@ -288,7 +288,7 @@ def policies_sheet(halves: Sequence[HalfReal]) -> Sheet:
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
         for policy, slots in settings:
-            how = {"study": "policies", "changes": {"policy": policy}}
+            how: dict[str, Any] = {"study": "policies", "changes": {"policy": policy}}
             cells = []
             for system in LEADING:
                 found = [
@@ -324,7 +324,10 @@ def map_sheet(halves: Sequence[HalfReal]) -> Sheet:
 
 
 def _pays(half: HalfReal, slots: int, graft: str, fixed: float, link: float) -> float:
-    how = {"study": "map", "changes": {"gpu.fixed_ms": fixed, "gpu.link_gbps": link}}
+    how: dict[str, Any] = {
+        "study": "map",
+        "changes": {"gpu.fixed_ms": fixed, "gpu.link_gbps": link},
+    }
     plain, *drafting = (half.ns(s, slots, graft, **how).sum() for s in LEADING)
     return float(plain / min(drafting))
 
@@ -339,7 +342,7 @@ def dialled(half: HalfReal) -> list[float]:
 def dial_gain(
     half: HalfReal, system: str, base: str, slots: int, value: float, graft: str
 ) -> float:
-    how = {"study": "dial", "acceptance": value}
+    how: dict[str, Any] = {"study": "dial", "acceptance": value}
     theirs = half.ns(base, slots, graft, **how).sum()
     return float(theirs / half.ns(system, slots, graft, **how).sum())
 

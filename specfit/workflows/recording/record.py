@@ -21,9 +21,7 @@ def record(composed: Any) -> int:
     if config.recording is not None:
         return predict(config)
     if config.record.source is not None or config.model.source == "traced":
-        from specfit.workflows.recording.tracing import record_traced
-
-        return record_traced(config)
+        return record_half_real(config)
     from specfit.decoding.resolve import resolve
     from specfit.storage import identity
     from specfit.storage.recording.files import read_manifest
@@ -48,6 +46,16 @@ def record(composed: Any) -> int:
     plain = read_manifest(folder)["notes"].get("ar_cache")
     for sentence in tally.sentences(None if plain is None else Plain(**plain)):
         say(sentence)
+    say(size_line(folder))
+    say(f"recording {folder.name}: {folder}")
+    return 0
+
+
+def record_half_real(config: RunConfig) -> int:
+    from specfit.workflows.progress import say
+    from specfit.workflows.recording.tracing import record_traced
+
+    folder = record_traced(config)
     say(size_line(folder))
     say(f"recording {folder.name}: {folder}")
     return 0

@@ -27,9 +27,9 @@ TRACED = "qwen3-30b-a3b-traced"
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
-def record_traced(config: RunConfig) -> int:
+def record_traced(config: RunConfig) -> Path:
+    """The recording's folder, made when missing."""
     from specfit.workflows.progress import say
-    from specfit.workflows.recording.record import size_line
 
     config = named_trace(config)
     donor = donor_recording(config)
@@ -40,9 +40,7 @@ def record_traced(config: RunConfig) -> int:
     else:
         write_recording(folder, recording)
     say(recording.notes["half_real"])
-    say(size_line(folder))
-    say(f"recording {folder.name}: {folder}")
-    return 0
+    return folder
 
 
 def named_trace(config: RunConfig) -> RunConfig:
