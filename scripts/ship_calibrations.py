@@ -23,7 +23,7 @@ SETTINGS = ((), ("cache_slots=0",))
 
 
 def main() -> int:
-    from specfit.decoding.calibration.files import describe, find_or_make
+    from specfit.decoding.calibration.files import calibrated_cost
     from specfit.decoding.live import build_runtime
     from specfit.decoding.resolve import resolve
     from specfit.workflows.hydra_cli import compose
@@ -32,9 +32,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="specfit-ship-") as scratch:
         for overrides in SETTINGS:
             spec = resolve(from_hydra(compose([*overrides, "device=cpu", "force=true"])))
-            calibration = find_or_make(spec, build_runtime, Path(scratch))
-            print(describe(calibration))
-            documents.append(json.loads(calibration.path.read_text(encoding="utf-8")))
+            calibration = calibrated_cost(spec, build_runtime, Path(scratch))
+            print(calibration.sentence())
+            documents.append(dict(calibration.document))
     documents.sort(key=lambda document: document["calibration_id"])
     atomic.write_text(SHIPPED, "".join(json.dumps(one) + "\n" for one in documents))
     print(f"{SHIPPED}: {len(documents)} calibrations, {SHIPPED.stat().st_size:,} bytes")

@@ -47,20 +47,21 @@ def test_they_are_found_by_id() -> None:
 
 
 def test_a_first_run_copies_one_and_says_so(tmp_path: Path) -> None:
-    from specfit.decoding.calibration.files import describe, find_or_make
+    from specfit.decoding.calibration.files import calibrated_cost
 
     spec = spec_of("selector=specfit")
-    first = find_or_make(spec, no_runtime, tmp_path)
+    first = calibrated_cost(spec, no_runtime, tmp_path)
     assert first.path == calibration_path(first.calibration_id, tmp_path) and not first.made_now
-    assert "(shipped with the package): 144 probes on the modelled clock" in describe(first)
-    assert first.sizes(7).k == 7, "trials are shipped as well"
-    assert find_or_make(spec, no_runtime, tmp_path).cost.to_dict() == first.cost.to_dict()
+    assert "(shipped with the package): 144 probes on the modelled clock" in first.sentence()
+    by_size = calibrated_cost(spec_of("selector=evict"), no_runtime, tmp_path).sizes
+    assert by_size is not None and by_size.k == 7, "trials are shipped as well"
+    assert calibrated_cost(spec, no_runtime, tmp_path).cost.to_dict() == first.cost.to_dict()
     with pytest.raises(AssertionError, match="nothing is calibrated"):
-        find_or_make(spec_of("selector=specfit", "force=true"), no_runtime, tmp_path)
+        calibrated_cost(spec_of("selector=specfit", "force=true"), no_runtime, tmp_path)
 
 
 def test_one_that_is_there_is_not_replaced(tmp_path: Path) -> None:
-    from specfit.decoding.calibration.files import calibration_id_of, find_or_make
+    from specfit.decoding.calibration.files import calibrated_cost, calibration_id_of
 
     spec = spec_of()
     document = dict(shipped_calibrations()[calibration_id_of(spec)])
@@ -68,7 +69,7 @@ def test_one_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     path = calibration_path(calibration_id_of(spec), tmp_path)
     path.parent.mkdir()
     path.write_text(json.dumps(document))
-    assert find_or_make(spec, no_runtime, tmp_path).cost.expert_ns == 1.0
+    assert calibrated_cost(spec, no_runtime, tmp_path).cost.expert_ns == 1.0
 
 
 def test_an_installed_package_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,11 +113,12 @@ def link(source: Path, target: Path) -> None:
 @pytest.mark.parametrize("overrides", [(), ("cache_slots=0",)])
 def test_making_one_again_gives_the_same(overrides: tuple[str, ...], tmp_path: Path) -> None:
     """Trials to the nanosecond; the last bits of a least-squares fit may be another machine's."""
-    from specfit.decoding.calibration.files import find_or_make
+    from specfit.decoding.calibration.files import calibrated_cost
     from specfit.decoding.live import build_runtime
 
-    made = find_or_make(spec_of("force=true", *overrides), build_runtime, tmp_path)
+    made = calibrated_cost(spec_of("force=true", *overrides), build_runtime, tmp_path)
     shipped = shipped_calibrations()[made.calibration_id]
+    assert made.path is not None
     ours = json.loads(made.path.read_text())
     assert ours["probes"] == shipped["probes"]
     assert np.allclose(ours["cost"]["intercepts_ns"], shipped["cost"]["intercepts_ns"], rtol=1e-12)
