@@ -59,7 +59,7 @@ SECTIONS = (
     Section(
         "real",
         "Under the real router's routes",
-        "Half-real: recorded trees and acceptances, routes of real tokens, over graftings and seeds.",
+        "Half-real: recorded trees and acceptances, real tokens' routes, over graftings and seeds.",
         ("table_real_geometry",),
     ),
     Section(

@@ -14,7 +14,7 @@ from specfit.decoding.resolve import resolve
 from specfit.storage.foreign_traces import RoutingTrace
 from specfit.storage.recording.files import Shape, read_recording, write_recording
 from specfit.workflows.hydra_cli import compose
-from tests.decoding.replay.scripts import decode, recording, replayed, requests, selectors
+from tests.fakes.table_model import decode, recording, replayed, requests, selectors
 
 SIDE = 16
 PLACES = np.arange(SIDE * SIDE)
