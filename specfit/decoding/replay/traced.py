@@ -84,8 +84,9 @@ def _graft_one(
         return one
     rng = np.random.default_rng([graft.seed, abs(row), int(row < 0), 1])
     kind, width = GRAFTINGS[graft.name]
-    prompt, text = len(one.request.prompt_ids), len(one.output_ids)
+    prompt = len(one.request.prompt_ids)
     levels = 0 if one.pools is None else int(one.pools.depths.max())
+    text = min(len(one.output_ids), one.positions + 1 + levels)  # of a question, what is probed
     steps = np.ones(text, dtype=np.int64)
     if kind == WALK:
         steps = rng.integers(1, width + 1, text)
