@@ -93,13 +93,18 @@ def is_on_line(values: Values, usual: Values) -> bool:
 def iso_ar_sheet(members: Sequence[SuiteRun]) -> Sheet:
     """SpecFit's gains along the line on which the paper's AR figures stay what they are."""
     usual = most_common([profile_values(m) for m in members])
-    columns = ("in place of", "fixed cost, ms", "link, GB/s", "over EAGLE-3 + cache")
-    columns += ("over AR + cache",)
+    columns = (
+        "in place of",
+        "fixed cost, ms",
+        "link, GB/s",
+        "over EAGLE-3 + cache",
+        "over AR + cache",
+    )
     speed = QUANTITIES["speed"]
     rows: list[tuple[Entry, ...]] = []
     for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
-        held = [m for m in pick(members, workload=workload)]
-        held = [m for m in held if is_on_line(profile_values(m), usual)]
+        alike = pick(members, workload=workload)
+        held = [m for m in alike if is_on_line(profile_values(m), usual)]
         for fixed in sorted({float(profile_values(m)["fixed_ms"]) for m in held}):
             runs = [m for m in held if float(profile_values(m)["fixed_ms"]) == fixed]
             link = float(profile_values(runs[0])["link_gbps"])

@@ -1,8 +1,8 @@
 """What the paper's own ratios imply under a linear clock: arithmetic alone, no run goes in.
 
-With T = fixed + overhead + misses x a copy, AR without a cache ties the link to the fixed cost. Then
-the published cycle, committed and copied ratios of SpecFit over EAGLE-3 leave one committed length of
-EAGLE-3 for each fixed cost, and its two speeds leave the union of its verified rows and its misses.
+With T = fixed + overhead + misses x a copy, AR without a cache ties the link to the fixed cost.
+Then the published cycle, committed and copied ratios of SpecFit over EAGLE-3 leave one committed
+length of EAGLE-3 for each fixed cost, and its two speeds the union of its rows and its misses.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ FIXED_MS = (10.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0)
 NODE_MS, LEVEL_MS, SELECTION_MS, LEVELS, VERIFIED = 0.6, 3.0, 3.0, 5, 7
 TOP_K, ROWS = 8, 1 + VERIFIED
 REAL_MISSES, REAL_UNION, REAL_COMMITTED = 15.8, 27.2, (2.0, 2.6)
-"""Of the real router's trace, 8 consecutive tokens a forward: misses at 48 slots (LRU), percent, and
-the union; committed tokens a cycle of published heads."""
+"""Of the real router's trace, 8 consecutive tokens a forward: misses at 48 slots (LRU), percent,
+and the union; committed tokens a cycle of published heads."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def implied_sheet() -> Sheet:
             cells = [exact(value) for value in (*numbers, one.misses / REAL_MISSES)]
             rows.append((WORKLOADS[workload], *cells, Cell(verdict(one), is_number=False)))
     note = (
-        f"Real trace, {ROWS} consecutive tokens a forward: union {REAL_UNION:g}, misses at 48 slots "
-        f"{REAL_MISSES:g} %; published heads commit {REAL_COMMITTED[0]:g} to "
+        f"Real trace, {ROWS} consecutive tokens a forward: union {REAL_UNION:g}, misses at 48 "
+        f"slots {REAL_MISSES:g} %; published heads commit {REAL_COMMITTED[0]:g} to "
         f"{REAL_COMMITTED[1]:g}. A pool of five levels commits at most {LEVELS + 1}; "
         f"{ROWS} rows demand at most {ROWS * TOP_K} experts. Node, level and selection times as "
         "the profile assumes them; GSM8K's verified nodes are not published (4 assumed)."
