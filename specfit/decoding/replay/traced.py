@@ -121,7 +121,8 @@ def _draw_place(
     if rooms.sum() == 0:
         raise SpecfitError(
             f"{request} needs the routes of {need} tokens in a row, and the trace's longest "
-            f"sequence has {max(map(len, sequences))}; lower max_new_tokens, or name a longer trace"
+            f"sequence has {max(map(len, sequences))}; use shorter requests (max_new_tokens, "
+            "dataset; calibration.dataset_path for questions), or a longer trace"
         )
     at = int(rng.integers(rooms.sum()))
     sequence = int(np.searchsorted(np.cumsum(rooms), at, side="right"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.config import ModelConfig, RunConfig, from_hydra
+from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import SpecfitError
 from specfit.decoding.replay.traced import Graft, traced_recording
 from specfit.decoding.spec import locate
@@ -97,15 +98,19 @@ def traced(config: RunConfig, donor: Recording) -> Recording:
 def traced_shape(trace: RoutingTrace, model: ModelConfig, donor: Recording) -> Shape:
     """Layers, experts and k of the trace; text of the donor; an expert's bytes as the trace or the
     model's shape says. Raises SpecfitError where neither does."""
-    hidden, inner = (model.shape.get(key, 0) for key in ("hidden_size", "moe_intermediate_size"))
+    known = model.shape
+    if (trace.layers, trace.experts) == (QWEN3_30B_A3B.layers, QWEN3_30B_A3B.experts):
+        own = QWEN3_30B_A3B
+        known = {"hidden_size": own.hidden, "moe_intermediate_size": own.intermediate, **known}
+    hidden, inner = (known.get(key, 0) for key in ("hidden_size", "moe_intermediate_size"))
     if trace.expert_bytes is not None:
         expert_bytes = round(float(trace.expert_bytes.mean()))
     elif hidden and inner:
         expert_bytes = 3 * hidden * inner * BYTES[model.dtype]
     else:
         raise SpecfitError(
-            f"{trace.name} does not say how large an expert is; set model.shape.hidden_size and "
-            "model.shape.moe_intermediate_size"
+            f"{trace.name} does not say how large an expert is; add model={TRACED} "
+            "model.shape.hidden_size=<n> model.shape.moe_intermediate_size=<n>"
         )
     text: dict[str, Any] = {
         "vocabulary": donor.shape.vocabulary,

@@ -121,7 +121,7 @@ def test_seeds_are_different_draws_and_the_same_again(donor) -> None:
 
 
 def test_a_request_longer_than_every_sequence_is_refused(donor) -> None:
-    with pytest.raises(SpecfitError, match=r"needs the routes of .* lower max_new_tokens"):
+    with pytest.raises(SpecfitError, match=r"needs the routes of .* use shorter requests"):
         grafted(donor, [SEQUENCE[:20]], Graft("within_8"))
     with pytest.raises(SpecfitError, match="use one of within_8"):
         Graft("near")
