@@ -38,6 +38,7 @@ TABLES: Mapping[str, Make] = {
     "table_constants": constants.table_constants,
     "table_figure_4": slots.table_figure_4,
     "table_implied": implied.table_implied,
+    "table_iso_ar": constants.table_iso_ar,
     "table_map": paying.table_map,
     "table_movement": movement.table_movement,
     "table_phases": phases.table_phases,

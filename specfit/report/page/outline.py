@@ -109,7 +109,7 @@ SECTIONS = (
         "constants",
         "What the assumed constants decide",
         "The headline ratios at half and double each constant that a profile assumes.",
-        ("table_constants", "table_implied"),
+        ("table_constants", "table_iso_ar", "table_implied"),
     ),
     Section(
         "validation",
