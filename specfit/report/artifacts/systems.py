@@ -30,7 +30,7 @@ from specfit.report.table_format import (
 from specfit.report.verdict import CONTROL, PAPER_TARGETS, effect, holds, passes, verdict
 from specfit.storage.rows import RunRows
 
-Runs = Mapping[str, RunRows]  # key of labels.SYSTEMS -> its run
+Runs = Mapping[str, RunRows]  # key of styles.SYSTEMS -> its run
 
 
 def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
