@@ -11,7 +11,11 @@ import torch
 
 from specfit.base.interfaces import Clock, Drafter
 from specfit.base.types import SpecfitError
-from specfit.decoding.expert_cache_factory import CLAIRVOYANT, make_cache, pin_most_used
+from specfit.decoding.expert_cache_factory import (
+    make_cache,
+    pin_most_used,
+    refuse_replays_only,
+)
 from specfit.decoding.head_check import settle_feedback
 from specfit.decoding.oracle_texts import is_scripted, scripts_of
 from specfit.decoding.resolve import LiveRunSpec
@@ -107,11 +111,7 @@ class Runtime:
 def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     """Raises SpecfitError for a damaged checkpoint, a head that does not fit, too little memory."""
     assert isinstance(spec, LiveRunSpec), "a live machine needs a checkpoint and a device"
-    if spec.config.policy == CLAIRVOYANT:
-        raise SpecfitError(
-            "policy=belady knows the future, which a replay has and a run has not; use "
-            "specfit.replay, or another policy"
-        )
+    refuse_replays_only(spec.config.policy)
     torch.set_num_threads(spec.config.threads)
     loaded = _loaded(spec)
     loaded.attach(None)  # the slots of the machine before go first

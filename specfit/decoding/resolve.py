@@ -202,6 +202,11 @@ def resolve(config: RunConfig, split: str = "evaluation") -> LiveRunSpec:
 
 
 def open_checkpoint(model: ModelConfig) -> Checkpoint:
+    if model.source == "traced":
+        raise SpecfitError(
+            f"model={model.name} is routes without weights and only replays; record it with "
+            "`python -m specfit.record`, then use specfit.replay"
+        )
     if model.source == "random":
         return RandomCheckpoint(locate(model.path), model.shape)
     repository = repository_of("model", model)

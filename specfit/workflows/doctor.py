@@ -36,6 +36,7 @@ def diagnose(config: RunConfig) -> Iterator[str]:
     """The lines of the report."""
     from specfit.decoding.resolve import find_device
     from specfit.decoding.spec import profile_of
+    from specfit.experts.pool_cache import slots_cliff
     from specfit.hardware.clock import choose_clock
 
     profile = profile_of(config.gpu)
@@ -56,6 +57,9 @@ def diagnose(config: RunConfig) -> Iterator[str]:
     if named.fetch_bytes:
         yield from disk_lines(named.fetch_bytes)
     slots = yield from device_lines(config, sizing)
+    cliff = slots_cliff(slots, sizing.needs.layers, top_k_of(named), sizing.needs.expert_bytes)
+    if cliff is not None:
+        yield f"warning: {cliff}"
     if link_gbps is not None and profile.link_gbps is None:
         fixed = profile.fixed_ms or ASSUMED_FIXED_MS
         profile = replace(profile, link_gbps=link_gbps, fixed_ms=fixed)
@@ -196,6 +200,10 @@ def surroundings_lines(gpu_bus_id: str | None) -> list[str]:
 # -- what it will take ---------------------------------------------------------------------------
 
 
+def top_k_of(named: Named) -> int:
+    return int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
+
+
 def hour_lines(
     config: RunConfig, named: Named, sizing: Any, profile: Any, slots: int, clock: str
 ) -> Iterator[str]:
@@ -210,7 +218,7 @@ def hour_lines(
         )
         return
     requests = config.request_limit or 1
-    top_k = int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
+    top_k = top_k_of(named)
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
     needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
     model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)

@@ -25,6 +25,7 @@ HYDRA_FLAGS = (
     *("--multirun", "--shell-completion", "--config-path", "--config-name", "--config-dir"),
     *("--experimental-rerun", "--info"),
 )
+ALIASES = {"record.from": "record.source"}  # `from` is a word of Python's own
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
@@ -40,6 +41,7 @@ def hydra_command(job: Callable[[Any], int]) -> int:
     codes: list[int] = []
     hydra_workers.exit_codes.clear()
     try:
+        sys.argv[1:] = [spelled(argument) for argument in sys.argv[1:]]
         refuse_sampling(sys.argv[1:])
         refuse_flags(sys.argv[1:])
         hydra_workers.refuse_absent(sys.argv[1:])
@@ -113,6 +115,12 @@ def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
 
 
 # -- what is refused before Hydra sees it ----------------------------------------------------------
+
+
+def spelled(argument: str) -> str:
+    """With the schema's name of a key that has another on the command line."""
+    key, equals, value = argument.partition("=")
+    return ALIASES.get(key, key) + equals + value
 
 
 def refuse_sampling(arguments: Sequence[str]) -> None:
@@ -211,6 +219,7 @@ def compose(overrides: list[str]) -> Any:
     from hydra.core.global_hydra import GlobalHydra
 
     store_schema()
+    overrides = [spelled(argument) for argument in overrides]
     if GlobalHydra.instance().is_initialized():  # inside a command, by its own search path
         return hydra_compose("config", overrides)
     with initialize_config_dir(str(CONF), version_base="1.3"):

@@ -36,6 +36,7 @@ CONFIG: dict[str, Any] = {
     "model": {
         "name": "embedded",
         "dtype": "float32",
+        "donor": None,
         "path": "/somewhere",
         "repository": None,
         "revision": None,
@@ -93,6 +94,7 @@ UNHASHED_VALUES = {
     "gpu.profile": "probe.json",
     "model.calibration_dataset": "gsm8k",
     "model.path": "/elsewhere",
+    "model.donor": "another",
     "model.repository": "owner/name",
     "model.revision": "abc",
     "drafter.path": "/elsewhere",

@@ -129,6 +129,8 @@ def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] 
     bill = billing(settled.gpu.billed, geometry.layers, expert_bytes)
     if settled.gpu.advice:
         notes += (f"profile {profile.name}: {settled.gpu.advice}",)
+    if "half_real" in recording.notes:
+        notes += (recording.notes["half_real"],)
     kind = selector_spec(settled.selector.name)
     return ReplayRunSpec(
         settled,
