@@ -102,7 +102,7 @@ class GpuConfig(Section):
     extension_ms: float = 0.0  # of a cycle that drafts, beside draft_level_ms for each level
     host_expert_us: float = 0.0  # an expert run on the host (miss=cpu, auto); 0 = unknown
     memory_bytes: int | None = None
-    kernel: str = "auto"  # of the experts: auto, loop, triton
+    kernel: str = "auto"  # of the experts: auto, loop, triton, compiled (CPU)
     link_gbps_cap: float | None = None  # slows every copy down to this link, on the wall clock
     profile: str | None = None  # a probe's file: gives every value above, with gpu=local
     advice: str | None = None
@@ -259,7 +259,7 @@ def check(config: RunConfig) -> None:
         _one_of("logger.mode", config.logger.mode, ("online", "offline", "disabled"))
     _at_least("logger.wait_s", config.logger.wait_s, 0)
     _one_of("device", config.device, ("auto", "cpu", "cuda"))
-    _one_of("gpu.kernel", config.gpu.kernel, ("auto", "loop", "triton"))
+    _one_of("gpu.kernel", config.gpu.kernel, ("auto", "loop", "triton", "compiled"))
     _one_of("model.source", config.model.source, ("checkpoint", "random"))
     _one_of("model.routing", config.model.routing, ("weights", "markov"))
     _check_random_model(config.model)

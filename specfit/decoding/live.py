@@ -140,7 +140,9 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
             f"miss={spec.config.miss} is modelled so far and needs device=cpu; on a GPU use "
             "miss=transfer"
         )
-    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device)
+    arithmetic = choose_arithmetic(
+        gpu.kernel, loaded.activation, spec.device, loaded.store.dtype
+    )
     beside = 1 if cache.prefetcher is not None else 0
     copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside)
     engine = ExpertEngine(loaded.store, cache, copies, arithmetic, spec.device)
