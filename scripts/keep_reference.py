@@ -28,7 +28,7 @@ from specfit.storage.pack import PackedRun, open_pack, packed_run, write_pack
 from specfit.storage.rows import run_table, run_yaml
 from specfit.storage.suite import REFERENCE, Cell, Suite, read_suite
 from specfit.workflows.hydra_cli import print_error
-from specfit.workflows.suites.estimating import folder_bytes
+from specfit.workflows.run_time import folder_bytes
 from specfit.workflows.suites.files import suite_names
 
 TABLES = ("cycles.parquet", "requests.parquet")

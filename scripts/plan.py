@@ -16,8 +16,8 @@ from pathlib import Path
 from specfit.base.types import SpecfitError
 from specfit.storage.manifest import read_manifest
 from specfit.workflows.hydra_cli import INTERRUPTED, print_error
+from specfit.workflows.run_time import Estimate, Finished, estimate, finished_below
 from specfit.workflows.suites.asking import parser_of, plans_of
-from specfit.workflows.suites.estimating import Estimate, Finished, estimate, finished_below
 from specfit.workflows.suites.planning import Plan, Planned
 from specfit.workflows.suites.running import todo
 

@@ -1,4 +1,4 @@
-"""Rewrite README.md's dictionary of counters from specfit.storage.columns.
+"""Rewrite README.md's dictionary of counters from specfit.storage.tables.
 
     python scripts/readme_columns.py
 

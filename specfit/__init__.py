@@ -1,1 +1,3 @@
-"""specfit: cost-aware selection of draft trees for offloaded Mixture-of-Experts decoding."""
+"""Cost-aware selection of draft trees for offloaded Mixture-of-Experts decoding."""
+
+__version__ = "0.1.0"

@@ -88,10 +88,11 @@ class Check:
 
 def assume_cost(spec: Any, results: Path, base_ms: float, expert_us: float) -> None:
     """A calibration of one constant and one slope, where there is no time for 288 probe cycles."""
+    from specfit.base.config import hashed_part
     from specfit.decoding.calibration.files import _identity_parts
     from specfit.storage import identity
 
-    wanted = identity.calibration_identity(_identity_parts(spec))
+    wanted = hashed_part(_identity_parts(spec))
     path = results / "calibrations" / f"{identity.calibration_id(wanted)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     sizes = range(spec.config.selector.k + 1)

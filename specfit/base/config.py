@@ -1,21 +1,66 @@
-"""The schema of every config group, turned once into frozen objects. Unknown keys raise.
+"""Every config key, declared once: default, values it may have, purpose, whether it is hashed.
 
-OmegaConf refuses every override of a frozen dataclass, so sections are plain while Hydra composes
-them and are frozen by `from_hydra`, the only way the rest of the code gets a config.
+The schema, the checks, `--help` and what a run's id leaves out are all read from `key(..)`.
+Unknown keys raise. OmegaConf refuses every override of a frozen dataclass, so sections are plain
+while Hydra composes them and are frozen by `from_hydra`, the only way the rest of the code gets a
+config.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from omegaconf import OmegaConf
 
-from specfit.base.profile_file import apply_profile
 from specfit.base.types import SpecfitError
 
 UNCACHED_SELECTORS = ("ar", "eagle3")
 """The paper's systems that clear the expert cache before every forward (app. B)."""
+
+_UNSET = object()
+
+
+def key(
+    default: Any = MISSING,
+    about: str = "",
+    *,
+    one_of: Sequence[str] = (),
+    numbers: str = "",
+    at_least: float | None = None,
+    above: float | None = None,
+    share: bool = False,
+    hashed: bool = True,
+    hash_default: Any = _UNSET,
+    measured: bool = True,
+) -> Any:
+    """One config key. `default` may be a factory, such as `list`. None passes every check.
+
+    one_of: the words it may be; `numbers` says that it may be a number as well, and of what.
+    share: it is, or all of its values are, between 0 and 1.
+    hashed=False: it cannot change a row, or a digest in the run's identity stands for it.
+    hash_default: the value at which a key that came after the first runs is left out of the hash,
+    so that no old id changes. It stays what it is when the default changes.
+    measured=False: a value of a gpu group that no probe's file gives.
+    """
+    about_it = {
+        "about": about,
+        "one_of": tuple(one_of),
+        "numbers": numbers,
+        "at_least": at_least,
+        "above": above,
+        "share": share,
+        "hashed": hashed,
+        "measured": measured,
+    }
+    if hash_default is not _UNSET:
+        about_it["hash_default"] = hash_default
+    if callable(default):
+        return field(default_factory=default, metadata=about_it)
+    return field(default=default, metadata=about_it)
 
 
 class Section:
@@ -36,29 +81,44 @@ class Section:
 @dataclass
 class ModelConfig(Section):
     name: str
-    calibration_dataset: str  # whose calibration split fits b_k and beta
-    path: str = ""  # a checkpoint folder; package:<path> lies inside the installed package
-    repository: str | None = None  # on the hub, where `path` is empty
-    revision: str | None = None  # of the repository: a commit
-    dtype: str = "float32"
-    num_layers: int | None = None
-    source: str = "checkpoint"  # random: the shapes of path/config.json, made-up values
-    tokenizer: str | None = None  # a folder; null = path
-    shape: dict[str, int] = field(default_factory=dict)  # of a random model: config.json keys
-    routing: str = "weights"  # markov: a random model's routes from a chain fitted to real ones
+    calibration_dataset: str = key(about="whose calibration split fits b_k and beta", hashed=False)
+    path: str = key("", "a checkpoint folder; package:<path> lies in the package", hashed=False)
+    repository: str | None = key(None, "on the hub, where path is empty", hashed=False)
+    revision: str | None = key(None, "of the repository: a commit", hashed=False)
+    dtype: str = key("float32", one_of=("float32", "bfloat16", "float16"))
+    num_layers: int | None = key(None, "the first layers alone", at_least=1)
+    source: str = key(
+        "checkpoint",
+        "random: the shapes of path/config.json, made-up values",
+        one_of=("checkpoint", "random"),
+        hash_default="checkpoint",
+    )
+    tokenizer: str | None = key(None, "a folder; null = path", hash_default=None)
+    shape: dict[str, int] = key(dict, "of a random model: config.json keys", hash_default={})
+    routing: str = key(
+        "weights",
+        "markov: a random model's routes from a chain fitted to real ones",
+        one_of=("weights", "markov"),
+    )
 
 
 @dataclass
 class DrafterConfig(Section):
     name: str
-    path: str = ""  # empty for the oracle, which has no weights, and for a head from the hub
-    repository: str | None = None
-    revision: str | None = None
-    top_k: int = 2
-    max_depth: int = 5
-    hits: list[float] = field(default_factory=list)  # oracle: chance to be right, by depth
-    temperature: float = 1.0  # path probabilities to the power 1 / T, as selectors see them
-    force: bool = False  # oracle: commit the script whatever the target says
+    path: str = key("", "empty for the oracle and for a head from the hub", hashed=False)
+    repository: str | None = key(None, hashed=False)
+    revision: str | None = key(None, hashed=False)
+    top_k: int = key(2, "children of a drafted node, and nodes of a level that get any", at_least=1)
+    max_depth: int = key(5, "levels of a full pool", at_least=1)
+    hits: list[float] = key(
+        list, "oracle: chance to be right, by depth", share=True, hash_default=[]
+    )
+    temperature: float = key(
+        1.0, "path probabilities to the power 1 / T, as selectors see them", hash_default=1.0
+    )
+    force: bool = key(
+        False, "oracle: commit the script whatever the target says", hash_default=False
+    )
 
     @property
     def pool_nodes(self) -> int:
@@ -69,24 +129,29 @@ class DrafterConfig(Section):
 @dataclass
 class SelectorConfig(Section):
     name: str
-    k: int = 7
-    adaptive_depth: bool = True
+    k: int = key(7, "verified nodes at most", at_least=0)
+    adaptive_depth: bool = key(True, "ask after every level whether to draft another")
 
 
 @dataclass
 class RoutesConfig(Section):
     name: str
-    accuracy: float = 1.0
-    path: str = ""  # folder of a source's file; package:<path> lies inside the installed package
-    level_ms: float = 0.0  # billed by the modelled clock for every read of a source on the clock
+    accuracy: float = key(1.0, "noisy: how often it is right", share=True)
+    path: str = key("", "folder of a source's file; package:<path> in the package", hashed=False)
+    level_ms: float = key(
+        0.0,
+        "billed by the modelled clock for every read of a source on the clock",
+        at_least=0,
+        hash_default=0.0,
+    )
 
 
 @dataclass
 class GpuConfig(Section):
-    name: str
-    clock: str = "auto"
-    billed: str = "self"
-    gpu_names: list[str] = field(default_factory=list)
+    name: str = key(measured=False)
+    clock: str = key("auto", one_of=("auto", "wall", "modelled"), hashed=False, measured=False)
+    billed: str = key("self", "the model a forward is billed as", measured=False)
+    gpu_names: list[str] = key(list, "of devices that are this machine", hashed=False)
     link_gbps: float | None = None
     fixed_ms: float | None = None
     node_ms: float = 0.6
@@ -97,63 +162,107 @@ class GpuConfig(Section):
     copy_latency_us: float = 0.0
     expert_us: float = 0.0
     copies_in_flight: int = 2
-    overlap: bool = True  # false: copying and computing take turns, as on a CPU
-    tree_ms: float = 0.0  # of a forward that verifies any node, beside node_ms for each
-    extension_ms: float = 0.0  # of a cycle that drafts, beside draft_level_ms for each level
-    host_expert_us: float = 0.0  # an expert run on the host (miss=cpu, auto); 0 = unknown
+    overlap: bool = key(True, "false: copying and computing take turns", hash_default=True)
+    tree_ms: float = key(0.0, "of a forward that verifies any node", hash_default=0.0)
+    extension_ms: float = key(0.0, "of a cycle that drafts", hash_default=0.0)
+    host_expert_us: float = key(0.0, "an expert run on the host; 0 = unknown", hash_default=0.0)
     memory_bytes: int | None = None
-    kernel: str = "auto"  # of the experts: auto, loop, triton, compiled (CPU)
-    link_gbps_cap: float | None = None  # slows every copy down to this link, on the wall clock
-    profile: str | None = None  # a probe's file: gives every value above, with gpu=local
-    advice: str | None = None
-    notes: dict[str, str] = field(default_factory=dict)
+    kernel: str = key(
+        "auto",
+        "of the experts",
+        one_of=("auto", "loop", "triton", "compiled"),
+        hash_default="auto",
+        measured=False,
+    )
+    link_gbps_cap: float | None = key(
+        None,
+        "slows every copy down to this link, on the wall clock",
+        above=0,
+        hash_default=None,
+        measured=False,
+    )
+    profile: str | None = key(
+        None,
+        "a probe's file: gives every value above, with gpu=local",
+        hashed=False,
+        measured=False,
+    )
+    advice: str | None = key(None, "a sentence that is printed", hashed=False)
+    notes: dict[str, str] = key(dict, "how a value is known", hashed=False)
+
+
+@dataclass
+class OffloadConfig(Section):
+    """Where experts lie that are in no slot."""
+
+    tier: str = key(
+        "host",
+        "host: every expert in RAM; disk: a miss is read from a file into its slot",
+        one_of=("host", "disk"),
+        hash_default="host",
+    )
+    pack: str | None = key(
+        None, "disk: folder of that file; null = beside the checkpoint or in a cache", hashed=False
+    )
 
 
 @dataclass
 class DatasetConfig(Section):
     name: str
-    source: str  # embedded, jsonl
-    document: str | None = None  # the field a limit may cut
-    reference: str | None = None  # the field a scorer compares with
+    source: str = key(about="embedded, jsonl")
+    document: str | None = key(None, "the field a limit may cut")
+    reference: str | None = key(None, "the field a scorer compares with")
     template: str = "{document}"
-    system: str | None = None  # a message before the question
+    system: str | None = key(None, "a message before the question", hash_default=None)
     scorer: str | None = None
-    limit: int | None = None
-    max_new_tokens: int = 128
-    max_document_tokens: int | None = None
-    path: str | None = None
-    hub: str | None = None  # repository/configuration/split, where there is a network
-    rows: list[int] = field(default_factory=list)  # of the split, 0-based, in order; empty: all
+    limit: int | None = key(None, "requests", at_least=1)
+    max_new_tokens: int = key(128, at_least=1)
+    max_document_tokens: int | None = key(None, at_least=1)
+    path: str | None = key(None, "a file of JSON lines", hashed=False)
+    hub: str | None = key(None, "repository/configuration/split, where there is a network")
+    rows: list[int] = key(list, "of the split, 0-based, in order; empty: all", hashed=False)
 
 
 @dataclass
 class CalibrationConfig(Section):
-    at: str = "primary"
-    slots: int = 48
-    path: str | None = None
-    dataset_path: str | None = None
+    at: str = key(
+        "primary",
+        "primary: one fit at `slots` for all cached runs; own: at cache_slots",
+        one_of=("primary", "own"),
+    )
+    slots: int = key(48, "clipped to the expert count", at_least=0)
+    path: str | None = key(None, "a calibration file, instead of looking one up", hashed=False)
+    dataset_path: str | None = key(
+        None, "calibration questions; null = the model's own default workload", hashed=False
+    )
 
 
 @dataclass
 class RecordConfig(Section):
     """Only `python -m specfit.record` reads these; none is part of a run's id."""
 
-    features: bool = False  # keep each root's drafter features, float16, to train predictors on
-    split: str = "evaluation"  # of an embedded dataset: train and development make predictors
-    shard: str | None = None  # i/n: requests i, i + n, ..; recordings of all shards merge
-    batch: int = 8  # requests that go through the layers together
-    merge: list[str] = field(default_factory=list)  # recordings to join instead of recording
+    features: bool = key(False, "keep each root's drafter features, to train predictors on")
+    split: str = key(
+        "evaluation",
+        "of an embedded dataset; train and development make route predictors",
+        one_of=("evaluation", "train", "development"),
+    )
+    shard: str | None = key(None, "i/n: every n-th request from i on; shards merge")
+    batch: int = key(8, "requests that go through the layers together", at_least=1)
+    merge: list[str] = key(list, "recordings to join instead of recording")
 
 
 @dataclass
 class LoggerConfig(Section):
     """None of it is part of a run's id."""
 
-    name: str
-    mode: str | None = None  # online, offline, disabled
+    name: str = key(one_of=("none", "wandb"))
+    mode: str | None = key(None, one_of=("online", "offline", "disabled"))
     project: str = "specfit"
-    entity: str | None = None  # null: the account's own
-    wait_s: float = 30.0  # for what is still to be sent when a run has ended
+    entity: str | None = key(None, "null: the account's own")
+    wait_s: float = key(
+        30.0, "at most, for the service: when a run starts and when it has ended", at_least=0
+    )
 
 
 @dataclass
@@ -166,30 +275,78 @@ class RunConfig(Section):
     routes: RoutesConfig
     gpu: GpuConfig
     dataset: DatasetConfig
-    calibration: CalibrationConfig
-    logger: LoggerConfig
-    record: RecordConfig = field(default_factory=RecordConfig)
-    recording: str | None = None
-    objective: str = "ratio"  # lambda: R - lambda T (app. A.1)
-    lambda_tokens_per_s: float | None = None  # null: the run's own throughput so far
-    cost: str = "union"  # how a selection is priced: see specfit/selection/costs.py
-    level_cost_ms: float = 0.0  # of a drafted level, in selection: specfit/selection/levels.py
-    policy: str = "lru"  # which resident goes: see specfit/experts/eviction.py
-    bypass: bool = False  # a layer that wants more than its slots streams the rest past them
-    prefetch: str = "off"  # what comes in before it is demanded: see specfit/experts/prefetch.py
-    prefetch_blocks: int | None = None  # null: one expert of every layer
-    miss: str = "transfer"  # or run on the host: see specfit/experts/host_experts.py
-    cache_slots: int | str = 48
-    limit: int | None = None
-    max_new_tokens: int | None = None
-    prefill_chunk: int | None = None
-    threads: int = 1
-    seed: int = 0
-    repeat: int = 0
-    device: str = "auto"
-    results_dir: str = "results"
-    force: bool = False
-    trace: str | None = None
+    logger: LoggerConfig = key(hashed=False)
+    calibration: CalibrationConfig = key(CalibrationConfig)
+    record: RecordConfig = key(RecordConfig, hashed=False)
+    offload: OffloadConfig = key(OffloadConfig)
+    recording: str | None = key(
+        None, "id or folder: what specfit.replay and routes=recording read", hashed=False
+    )
+    objective: str = key(
+        "ratio",
+        "what a selector maximises: ratio = R / T, lambda = R - lambda T (app. A.1)",
+        one_of=("ratio", "lambda"),
+        hash_default="ratio",
+    )
+    lambda_tokens_per_s: float | None = key(
+        None, "the lambda; null = the run's own throughput so far", hash_default=None
+    )
+    cost: str = key(
+        "union", "how a selection is priced: specfit/selection/cost_forms.py", hash_default="union"
+    )
+    level_cost_ms: float = key(
+        0.0,
+        "of a drafted level, in selection: then T is of a cycle that ends here",
+        at_least=0,
+        hash_default=0.0,
+    )
+    policy: str = key(
+        "lru",
+        "which expert goes: lfu, lfru, decayed_lfu, least_stale, static, belady",
+        hash_default="lru",
+    )
+    bypass: bool = key(
+        False, "what a layer wants beyond its slots streams past them", hash_default=False
+    )
+    prefetch: str = key(
+        "off",
+        "predicted experts come in while the link is idle",
+        one_of=("off", "root", "tree", "layer"),
+        hash_default="off",
+    )
+    prefetch_blocks: int | None = key(
+        None,
+        "of the area they come into; null = one expert of every layer",
+        at_least=1,
+        hash_default=None,
+    )
+    miss: str = key(
+        "transfer",
+        "cpu, auto: run missed experts on the host",
+        one_of=("transfer", "cpu", "auto"),
+        hash_default="transfer",
+    )
+    cache_slots: int | str = key(
+        48,
+        "experts of each layer kept on the device",
+        one_of=("all", "fit"),
+        numbers="a number of experts per layer",
+        at_least=0,
+    )
+    limit: int | None = key(None, "at most this many requests; null = the dataset's", at_least=1)
+    max_new_tokens: int | None = key(None, "null = the dataset's", at_least=1)
+    prefill_chunk: int | None = key(
+        None, "prompt tokens per forward; null = the whole prompt", at_least=1
+    )
+    threads: int = key(1, "fixed, since low bits of a float depend on it", at_least=1)
+    seed: int = key(0, "of simulated route noise")
+    repeat: int = key(0, "another number is another run of the same thing")
+    device: str = key("auto", one_of=("auto", "cpu", "cuda"), hashed=False)
+    results_dir: str = key("results", "where rows, fits and recordings go", hashed=False)
+    force: bool = key(False, "run again although a finished run exists", hashed=False)
+    trace: str | None = key(
+        None, "a request id: write its timeline as a Chrome trace", hashed=False
+    )
 
     @property
     def request_limit(self) -> int | None:
@@ -202,6 +359,54 @@ class RunConfig(Section):
     @property
     def is_uncached(self) -> bool:
         return self.selector.name in UNCACHED_SELECTORS
+
+
+# -- what is read from the declarations ------------------------------------------------------------
+
+
+def declared(kind: type = RunConfig, prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
+    """(dotted name, field) of every section and key."""
+    hints = get_type_hints(kind)
+    for item in fields(kind):
+        yield prefix + item.name, item
+        if is_dataclass(hints[item.name]):
+            yield from declared(hints[item.name], f"{prefix}{item.name}.")  # type: ignore[arg-type]
+
+
+UNHASHED = frozenset(name for name, item in declared() if not item.metadata.get("hashed", True))
+"""Sections and keys that no id knows."""
+
+HASH_DEFAULTS: dict[str, Any] = {
+    name: item.metadata["hash_default"]
+    for name, item in declared()
+    if "hash_default" in item.metadata
+}
+"""Later key -> the value at which old rows stay true, and at which it is left out of the hash."""
+
+
+def hashed_part(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The config without unhashed keys, later keys at their old value, and groups left empty."""
+    part: dict[str, Any] = {}
+    for name, value in config.items():
+        dotted = f"{prefix}{name}"
+        if dotted in UNHASHED:
+            continue
+        if dotted in HASH_DEFAULTS and _same(HASH_DEFAULTS[dotted], value):
+            continue
+        if isinstance(value, Mapping):
+            value = hashed_part(value, f"{dotted}.")
+            if not value:
+                continue
+        part[name] = value
+    return part
+
+
+def _same(a: Any, b: Any) -> bool:
+    """As text, which tells False from 0 and 1 from 1.0."""
+    return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
+
+
+# -- from a composed config ------------------------------------------------------------------------
 
 
 def from_hydra(composed: Any) -> RunConfig:
@@ -224,36 +429,53 @@ def _refuse_extra_keys(composed: Any, kind: type, prefix: str = "") -> None:
     """`+key=value` adds a key behind the schema's back."""
     known = [item.name for item in fields(kind)]
     hints = get_type_hints(kind)
-    for key in composed:
-        if key not in known:
+    for name in composed:
+        if name not in known:
             raise SpecfitError(
-                f"unknown key {prefix}{key}; {prefix.rstrip('.') or 'a run'} has {', '.join(known)}"
+                f"unknown key {prefix}{name}; {prefix.rstrip('.') or 'a run'} has "
+                f"{', '.join(known)}"
             )
-        if is_dataclass(hints[key]) and not OmegaConf.is_missing(composed, key):
-            _refuse_extra_keys(composed[key], hints[key], f"{prefix}{key}.")
+        if is_dataclass(hints[name]) and not OmegaConf.is_missing(composed, name):
+            _refuse_extra_keys(composed[name], hints[name], f"{prefix}{name}.")
+
+
+def apply_profile(gpu: GpuConfig) -> None:
+    """Sets every hardware value from the probe's file that `gpu.profile` names; none is set beside
+    it. Raises SpecfitError."""
+    if gpu.profile is None:
+        return
+    plain = GpuConfig(name="local")
+    for item in fields(gpu):
+        is_own = not item.metadata.get("measured", True)
+        if not is_own and getattr(gpu, item.name) != getattr(plain, item.name):
+            raise SpecfitError(
+                f"gpu.profile={gpu.profile} gives every hardware value, and gpu.{item.name} is set "
+                "as well; use gpu=local with gpu.profile, and edit the file to change a value"
+            )
+    try:
+        values = dict(json.loads(Path(gpu.profile).read_text(encoding="utf-8"))["profile"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SpecfitError(
+            f"gpu.profile={gpu.profile} is no file of `python -m specfit.probe` ({error!r})"
+        ) from None
+    unknown = sorted(set(values) - {item.name for item in fields(gpu)})
+    if unknown:
+        raise SpecfitError(f"gpu.profile={gpu.profile} has the unknown value {unknown[0]}")
+    for name, value in values.items():
+        setattr(gpu, name, value)
 
 
 def check(config: RunConfig) -> None:
     """What can be said before anything is loaded. Raises SpecfitError."""
-    for key in ("limit", "max_new_tokens", "prefill_chunk", "threads", "prefetch_blocks"):
-        _at_least(key, getattr(config, key), 1)
-    for key in ("limit", "max_new_tokens", "max_document_tokens"):
-        _at_least(f"dataset.{key}", getattr(config.dataset, key), 1)
-    _at_least("model.num_layers", config.model.num_layers, 1)
-    _at_least("record.batch", config.record.batch, 1)
-    _one_of("record.split", config.record.split, ("evaluation", "train", "development"))
-    _at_least("selector.k", config.selector.k, 0)
-    _at_least("routes.level_ms", config.routes.level_ms, 0)
-    _at_least("drafter.top_k", config.drafter.top_k, 1)
-    _at_least("drafter.max_depth", config.drafter.max_depth, 1)
-    _at_least("calibration.slots", config.calibration.slots, 0)
-    _one_of("calibration.at", config.calibration.at, ("primary", "own"))
-    _one_of("objective", config.objective, ("ratio", "lambda"))
-    _at_least("level_cost_ms", config.level_cost_ms, 0)
-    _one_of("prefetch", config.prefetch, ("off", "root", "tree", "layer"))
-    _one_of("miss", config.miss, ("transfer", "cpu", "auto"))
+    for name, item in declared():
+        value: Any = config
+        for part in name.split("."):
+            value = getattr(value, part)
+        if value is not None and item.metadata:
+            _check_value(name, value, item.metadata)
     if config.lambda_tokens_per_s is not None and config.objective == "ratio":
         raise SpecfitError("lambda_tokens_per_s is read by objective=lambda alone; set both")
+<<<<<<< HEAD
     _one_of("logger.name", config.logger.name, ("none", "wandb"))
     if config.logger.mode is not None:
         _one_of("logger.mode", config.logger.mode, ("online", "offline", "disabled"))
@@ -283,16 +505,26 @@ def check(config: RunConfig) -> None:
 
 
 def _check_random_model(model: ModelConfig) -> None:
+=======
+    model = config.model
+>>>>>>> main
     if model.source == "checkpoint" and (model.shape or model.routing != "weights"):
-        key = "model.shape" if model.shape else "model.routing"
-        raise SpecfitError(f"{key} is for model.source=random; a checkpoint has shapes and routes")
+        name = "model.shape" if model.shape else "model.routing"
+        raise SpecfitError(f"{name} is for model.source=random; a checkpoint has shapes and routes")
 
 
-def _at_least(key: str, value: float | None, least: int) -> None:
-    if value is not None and value < least:
-        raise SpecfitError(f"{key} is {value}; it must be at least {least}")
-
-
-def _one_of(key: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise SpecfitError(f"{key} is {value!r}; use one of {', '.join(known)}")
+def _check_value(name: str, value: Any, about: Mapping[str, Any]) -> None:
+    words, numbers = about["one_of"], about["numbers"]
+    if words and isinstance(value, str) and value not in words:
+        if numbers:
+            raise SpecfitError(f"{name} is {value!r}; use {numbers}, {' or '.join(words)}")
+        raise SpecfitError(f"{name} is {value!r}; use one of {', '.join(words)}")
+    if isinstance(value, int | float):
+        if about["at_least"] is not None and value < about["at_least"]:
+            raise SpecfitError(f"{name} is {value}; it must be at least {about['at_least']}")
+        if about["above"] is not None and not value > about["above"]:
+            raise SpecfitError(f"{name} is {value}; it must be above {about['above']}")
+    values = value if isinstance(value, list) else [value]
+    if about["share"] and not all(0.0 <= one <= 1.0 for one in values):
+        what = "they are shares" if isinstance(value, list) else "it is a share"
+        raise SpecfitError(f"{name} is {value}; {what} between 0 and 1")

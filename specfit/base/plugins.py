@@ -37,10 +37,10 @@ def named(key: str, name: str, ours: Mapping[str, T], fits: Callable[[Any], bool
         ) from error
     if not hasattr(module, attribute):
         raise SpecfitError(f"{key} is {name!r}, and {module_name} has no {attribute}")
-    found = getattr(module, attribute)
-    if not fits(found):
+    result = getattr(module, attribute)
+    if not fits(result):
         raise SpecfitError(
-            f"{key} is {name!r}, which must be {what} and is a {type(found).__name__}"
+            f"{key} is {name!r}, which must be {what} and is a {type(result).__name__}"
         )
-    checked: T = found
+    checked: T = result
     return checked

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ CHANCE_ONE = 1 << 8
 """Chances that a row uses an expert are bytes in units of 2**-8: the most is just below certain."""
 
 ROOT = -1
+
+RequestId = Annotated[str, "The workload's name for the request."]
+CycleIndex = Annotated[int, "0 is prefill and is in no per-cycle or decode ratio."]
 
 
 class SpecfitError(Exception):
@@ -201,38 +204,48 @@ class ForwardTrace:
 
 @dataclass(frozen=True)
 class CycleRecord:
-    """One row of cycles.parquet: integers and nanoseconds, no ratio, no mean."""
+    """One row of cycles.parquet: integers and nanoseconds, no ratio, no mean.
 
-    request_id: str
-    cycle: int
-    context_tokens: int
-    drafted_levels: int
-    pool_nodes: int
-    verified_nodes: int
-    accepted_tokens: int
-    committed_tokens: int
-    stop_reason: str | None
-    demand_experts: int
-    hit_experts: int
-    transferred_experts: int
-    prefetched_experts: int
-    host_experts: int
-    transferred_bytes: int
-    billed_bytes: int
-    evicted_experts: int
-    peak_layer_demand: int
-    route_mismatches: int | None  # demanded by the forward, absent from the atlas (near-ties)
-    draft_ns: int
-    route_ns: int
-    select_ns: int
-    verify_ns: int
-    transfer_wait_ns: int
-    commit_ns: int
-    cycle_ns: int
-    predicted_reward: int | None
-    predicted_ns: int | None
-    searched_subtrees: int | None
-    used_prefetched_experts: int | None = None  # of prefetched ones; None without prefetching
+    A field is a column, and its text the column's meaning: the row files and their documentation
+    are made from these.
+    """
+
+    request_id: RequestId
+    cycle: CycleIndex
+    context_tokens: Annotated[int, "Prompt and committed tokens when the cycle starts."]
+    drafted_levels: Annotated[int, "Levels of the tree that were drafted."]
+    pool_nodes: Annotated[int, "Drafted nodes, root not counted."]
+    verified_nodes: Annotated[int, "Selected nodes, root not counted."]
+    accepted_tokens: Annotated[int, "Draft tokens kept, without the target's own token."]
+    committed_tokens: Annotated[int, "Tokens added to the output."]
+    stop_reason: Annotated[str | None, "eos, length, or null where decoding goes on."]
+    demand_experts: Annotated[int, "Distinct experts of the verified rows, over all layers."]
+    hit_experts: Annotated[int, "Demanded and resident."]
+    transferred_experts: Annotated[int, "Copied on demand."]
+    prefetched_experts: Annotated[int, "Copies begun before they were demanded."]
+    host_experts: Annotated[int, "Missing and run on the host instead of copied."]
+    transferred_bytes: Annotated[int, "Bytes copied, at the run's own expert size."]
+    billed_bytes: Annotated[int, "Bytes copied, as the clock bills them."]
+    evicted_experts: Annotated[int, "Residents that made room."]
+    peak_layer_demand: Annotated[int, "Demand of the layer that demanded most."]
+    route_mismatches: Annotated[
+        int | None,
+        "Routed (row, layer, expert) that the selector's routes had not named: near-ties "
+        "of an atlas, or simulated noise.",
+    ]
+    draft_ns: Annotated[int, "Re-extension and drafting."]
+    route_ns: Annotated[int, "A route source on the clock; 0 for an atlas."]
+    select_ns: Annotated[int, "Atlas conversion and selection."]
+    verify_ns: Annotated[int, "The target's forward, waiting for copies included."]
+    transfer_wait_ns: Annotated[int, "Part of verify_ns spent waiting for copies."]
+    commit_ns: Annotated[int, "KV compaction and bookkeeping."]
+    cycle_ns: Annotated[int, "draft + route + select + verify + commit."]
+    predicted_reward: Annotated[int | None, "The selector's reward, in units of 2**-20."]
+    predicted_ns: Annotated[int | None, "The selector's cost of a whole cycle."]
+    searched_subtrees: Annotated[int | None, "Legal subtrees looked at."]
+    used_prefetched_experts: Annotated[
+        int | None, "Prefetched and then demanded: hits without a slot. Null without prefetching."
+    ] = None
 
     def __post_init__(self) -> None:
         phases = self.draft_ns + self.route_ns + self.select_ns + self.verify_ns + self.commit_ns
@@ -254,11 +267,11 @@ class CycleRecord:
 class CycleTiming:
     """What is measured beside the clock, on every clock: never byte-compared."""
 
-    request_id: str
-    cycle: int
-    elapsed_ns: int
-    atlas_ns: int
-    selection_ns: int
+    request_id: RequestId
+    cycle: CycleIndex
+    elapsed_ns: Annotated[int, "What a person waited for this cycle."]
+    atlas_ns: Annotated[int, "Part of it spent on the atlas, off the clock."]
+    selection_ns: Annotated[int, "Real time of the selector."]
 
 
 @dataclass(frozen=True)
@@ -279,17 +292,17 @@ class Score:
 class RequestRecord:
     """One row of requests.parquet. A failed request has a status and nulls."""
 
-    request_id: str
-    prompt_tokens: int | None
-    cut_tokens: int | None
-    output_ids: Sequence[int] | None
-    output_text: str | None
-    score: float | None
-    prefill_ns: int | None
-    decode_ns: int | None
-    cycles: int | None
-    status: str  # "ok", or why it failed
-    rouge1: float | None = None
-    rouge2: float | None = None
-    rougel: float | None = None
-    rougelsum: float | None = None
+    request_id: RequestId
+    prompt_tokens: Annotated[int | None, "Tokens of the prompt."]
+    cut_tokens: Annotated[int | None, "Document tokens that the workload's own limit removed."]
+    output_ids: Annotated[Sequence[int] | None, "Committed token ids, the stop token included."]
+    output_text: Annotated[str | None, "The output as text."]
+    score: Annotated[float | None, "The workload's score of the output."]
+    prefill_ns: Annotated[int | None, "cycle_ns of cycle 0."]
+    decode_ns: Annotated[int | None, "Sum of cycle_ns of the later cycles."]
+    cycles: Annotated[int | None, "Cycles, prefill included."]
+    status: Annotated[str, "ok, or why the request failed."]
+    rouge1: Annotated[float | None, "F1 of ROUGE-1, words stemmed, of a summary."] = None
+    rouge2: Annotated[float | None, "F1 of ROUGE-2, words stemmed, of a summary."] = None
+    rougel: Annotated[float | None, "F1 of ROUGE-L, words stemmed, of a summary."] = None
+    rougelsum: Annotated[float | None, "F1 of ROUGE-Lsum, words stemmed, of a summary."] = None

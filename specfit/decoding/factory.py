@@ -18,24 +18,23 @@ from specfit.models.routes.last_token import LastTokenRoutes
 from specfit.models.routes.noisy import NoisyRoutes
 from specfit.models.routes.token_table import TokenTableRoutes, load_table
 from specfit.selection.baselines.moe_speq import LinkCosts
-from specfit.selection.cost import CostModel
-from specfit.selection.levels import LevelCost
+from specfit.selection.cost import CostModel, LevelCost
 from specfit.selection.mean_by_size import BySize
 from specfit.selection.registry import SelectorArgs
 from specfit.selection.selectors import SpecFit
 
 
 def build_selector(spec: RunSpec, cost: CostModel | None, sizes: BySize | None = None) -> Selector:
-    wanted, pool = spec.config.selector, spec.config.drafter.pool_nodes
-    if spec.kind.unlimited and wanted.k < pool:
+    requested, pool = spec.config.selector, spec.config.drafter.pool_nodes
+    if spec.kind.unlimited and requested.k < pool:
         raise SpecfitError(
-            f"selector={wanted.name} has no size limit, so selector.k is the pool's size: it is "
-            f"{wanted.k}, and a pool has up to {pool} nodes; set selector.k={pool}"
+            f"selector={requested.name} has no size limit, so selector.k is the pool's size: it is "
+            f"{requested.k}, and a pool has up to {pool} nodes; set selector.k={pool}"
         )
     args = SelectorArgs(
-        wanted.name,
-        wanted.k,
-        wanted.adaptive_depth,
+        requested.name,
+        requested.k,
+        requested.adaptive_depth,
         spec.geometry.experts,
         cost,
         spec.config.objective,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
+import specfit
 from specfit.base.interfaces import Clock, Drafter
 from specfit.base.types import SpecfitError
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, make_cache, pin_most_used
@@ -17,7 +19,10 @@ from specfit.decoding.resolve import LiveRunSpec
 from specfit.decoding.spec import RunSpec
 from specfit.experts.copies import CopyEngine, CpuCopyEngine, LinkUse
 from specfit.experts.cuda_copies import StreamedCopyEngine
+from specfit.experts.disk_copies import DiskCopyEngine
+from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
+from specfit.experts.host_weights import ExpertStore
 from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.experts.pinned import CudaRegistrar
 from specfit.experts.prefetch import Prefetcher
@@ -36,6 +41,8 @@ from specfit.models.target.forced import ForcedTarget
 from specfit.models.target.loading import LoadedModel, load_model
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.storage.tables import MachineState
+
+PACKAGE = Path(specfit.__file__).resolve().parent
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,12 @@ class Runtime:
     def locked_share(self) -> float | None:
         report = self.loaded.store.lock_report
         return None if report is None else report.locked_bytes / report.total_bytes
+
+    @property
+    def disk_reads(self) -> str | None:
+        """How misses are read from disk: direct, or with their pages dropped; None from RAM."""
+        store = self.loaded.store
+        return store.reads if isinstance(store, DiskStore) else None
 
     def prefetch_hooks(self) -> Prefetcher | None:
         return self.engine.cache.prefetcher
@@ -144,7 +157,10 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
         gpu.kernel, loaded.activation, spec.device, loaded.store.dtype
     )
     beside = 1 if cache.prefetcher is not None else 0
-    copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside)
+    if isinstance(loaded.store, DiskStore):
+        copies: CopyEngine = DiskCopyEngine(in_flight)
+    else:
+        copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside)
     engine = ExpertEngine(loaded.store, cache, copies, arithmetic, spec.device)
     if spec.config.model.routing == "markov":
         engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, spec.config.seed)
@@ -168,24 +184,53 @@ _kept: dict[tuple[object, ...], LoadedModel] = {}
 def _loaded(spec: LiveRunSpec) -> LoadedModel:
     """Jobs of one sweep in one process read the checkpoint once; another one replaces it."""
     model, device = spec.config.model, spec.device
-    key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers
+    packs = pack_folder(spec)
+    key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers, packs
     if key not in _kept:
         _kept.clear()  # before the next is read: two stores may not fit
         gc.collect()
         dtype = getattr(torch, model.dtype)
         if isinstance(spec.checkpoint, RandomCheckpoint):
-            loaded = load_random(spec.checkpoint, dtype, device, model.num_layers)
+            loaded = load_random(spec.checkpoint, dtype, device, model.num_layers, packs)
         else:
-            loaded = load_model(spec.checkpoint, dtype, device, model.num_layers)
-        if device.type == "cuda":
-            _lock(loaded)
+            loaded = load_model(spec.checkpoint, dtype, device, model.num_layers, packs)
+        if isinstance(loaded.store, ExpertStore) and device.type == "cuda":
+            _lock(loaded.store)
+        elif isinstance(loaded.store, DiskStore) and loaded.store.notice:
+            print(f"specfit: {loaded.store.notice}", file=sys.stderr)
         _kept[key] = loaded
     return _kept[key]
 
 
-def _lock(loaded: LoadedModel) -> None:
+def pack_folder(spec: LiveRunSpec) -> Path | None:
+    """Where the pack of experts lies or will; None where experts are in host memory.
+
+    Beside a checkpoint of one's own; a cache for one that is part of the package or read-only.
+    """
+    offload, folder = spec.config.offload, spec.checkpoint.folder
+    if offload.tier == "host":
+        return None
+    if spec.device.type == "cuda":
+        raise SpecfitError(
+            "offload.tier=disk reads into host memory and needs device=cpu so far; on a GPU use "
+            "offload.tier=host"
+        )
+    if spec.config.gpu.link_gbps_cap is not None:
+        raise SpecfitError(
+            "gpu.link_gbps_cap slows copies from host memory down; with offload.tier=disk the disk "
+            "is the link, so drop one of the two"
+        )
+    if offload.pack is not None:
+        return Path(offload.pack)
+    if os.access(folder, os.W_OK) and PACKAGE not in folder.resolve().parents:
+        return folder
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "specfit" / "experts"
+
+
+def _lock(store: ExpertStore) -> None:
     """Page-lock the experts where they lie; what is refused is said, and goes a slower way."""
-    report = loaded.store.lock(CudaRegistrar())
+    report = store.lock(CudaRegistrar())
     if not report.is_whole:
         print(f"specfit: {report.sentence()}", file=sys.stderr)
 

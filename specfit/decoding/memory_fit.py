@@ -55,7 +55,7 @@ class Sizing:
         assert self.free is not None, "asked only where the free bytes are known"
         return self.needs.largest_slots(self.free, self.staging_blocks, self.context)
 
-    def fit(self, wanted: int) -> tuple[int, str]:
+    def fit(self, requested: int) -> tuple[int, str]:
         """`cache_slots=fit`: the count, and a sentence like `43: 48 needs 25.9 GB, 24.6 free`.
 
         `wanted` is the count people ask for; the sentence speaks of it, or of what fits instead.
@@ -68,7 +68,7 @@ class Sizing:
         slots = self.largest()
         if slots < 0:
             raise self.refusal(0)
-        spoken = wanted if slots < wanted else slots
+        spoken = requested if slots < requested else slots
         free = f"{self.free / GB:.1f} {self.where}"
         return (
             slots,

@@ -193,8 +193,8 @@ def _fitting_slots(
         return sizing_of(config, checkpoint.config, head, clock, device, profile)
 
     experts = geometry_of(checkpoint.config).experts
-    wanted = min(config.calibration.slots, experts)
-    slots, notes = settle_slots(config, experts, lambda: sizing().fit(wanted))
+    requested = min(config.calibration.slots, experts)
+    slots, notes = settle_slots(config, experts, lambda: sizing().fit(requested))
     if device.type == "cuda" and clock == "wall":
         table = sizing()
         table.refuse_too_many(slots)
@@ -212,7 +212,7 @@ def find_device(asked: str) -> tuple[torch.device, str]:
 
 def stop_ids(checkpoint: Checkpoint) -> frozenset[int]:
     """The list in the generation config; a target without one cannot end a request."""
-    found = read_json(checkpoint.folder / "generation_config.json").get("eos_token_id")
-    if found is None:
+    result = read_json(checkpoint.folder / "generation_config.json").get("eos_token_id")
+    if result is None:
         raise SpecfitError(f"{checkpoint.folder}/generation_config.json names no eos_token_id")
-    return frozenset([found] if isinstance(found, int) else found)
+    return frozenset([result] if isinstance(result, int) else result)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Protocol
 
 from specfit.base import paths
-from specfit.base.config import GpuConfig, RunConfig
+from specfit.base.config import GpuConfig, RunConfig, hashed_part
 from specfit.base.interfaces import Clock, Drafter, PrefetchHooks, RouteSource, Target
 from specfit.base.types import Request, RequestError, Score, SpecfitError
 from specfit.data.examples import joined_digest
@@ -61,13 +61,13 @@ class Workload(Protocol):
 
 def answerable(workload: Workload) -> list[Request]:
     """Without those that something is wrong with."""
-    found = []
+    result = []
     for index in range(len(workload.ids)):
         try:
-            found.append(workload.request(index))
+            result.append(workload.request(index))
         except RequestError:
             continue
-    return found
+    return result
 
 
 class Questions(Protocol):
@@ -112,6 +112,11 @@ class Runtime(Protocol):
     @property
     def locked_share(self) -> float | None:
         """Page-locked share of the host's experts; None where nothing is locked on purpose."""
+        ...
+
+    @property
+    def disk_reads(self) -> str | None:
+        """direct or dropped, as `DiskStore` reads; None where experts are not on disk."""
         ...
 
 
@@ -211,7 +216,7 @@ class RunSpec(ABC):
                 del config[key]
         if calibration_id is not None:
             digests["calibration"] = calibration_id
-        return identity.run_identity(config, digests, self.clock, self.device_name)
+        return identity.run_identity(hashed_part(config), digests, self.clock, self.device_name)
 
 
 BuildRuntime = Callable[[RunSpec, int, bool], Runtime]
@@ -240,8 +245,5 @@ def settle_slots(
 
 
 def profile_of(gpu: GpuConfig) -> Profile:
-    values = asdict(gpu)
-    for key in ("clock", "billed", "advice", "kernel", "link_gbps_cap", "profile"):
-        del values[key]
-    values["gpu_names"] = tuple(values["gpu_names"])
-    return Profile(**values)
+    values = {item.name: getattr(gpu, item.name) for item in fields(Profile)}
+    return Profile(**values | {"gpu_names": tuple(gpu.gpu_names), "notes": dict(gpu.notes)})

@@ -93,14 +93,14 @@ def evaluated_rows(dataset: DatasetConfig, limit: int | None, split: str = "eval
         )
     if dataset.path is None and dataset.hub is None:
         raise SpecfitError(f"dataset={dataset.name} needs dataset.path=<a JSON-lines file>")
-    wanted = limit if not dataset.rows else None  # which rows there are decides which are asked
+    requested = limit if not dataset.rows else None  # which rows there are decides which are asked
     if dataset.path is not None:
         place = Path(dataset.path).name
-        found = sources.from_jsonl(Path(dataset.path), needed, wanted)
+        result = sources.from_jsonl(Path(dataset.path), needed, requested)
     else:
         assert dataset.hub is not None
-        place, found = dataset.hub, sources.from_hub(dataset.hub, needed, wanted)
-    return sources.picked(found, dataset.rows, limit, place) if dataset.rows else Rows(found)
+        place, result = dataset.hub, sources.from_hub(dataset.hub, needed, requested)
+    return sources.picked(result, dataset.rows, limit, place) if dataset.rows else Rows(result)
 
 
 # -- calibration ---------------------------------------------------------------------------------

@@ -1,36 +1,30 @@
-"""Models a forward can be billed as, in numbers: `gpu.billed=<name>`."""
+"""What published models need of a device, and a forward billed as one: `gpu.billed=<name>`."""
 
 from __future__ import annotations
 
+from specfit.base.published import PUBLISHED, PublishedShape
 from specfit.base.types import SpecfitError
 from specfit.hardware.memory import DeviceNeeds
 from specfit.hardware.profile import Billing, Profile
 
 
-def _qwen3_30b_a3b() -> DeviceNeeds:
-    layers, hidden, heads, kv_heads, head_dim, experts, vocabulary = (
-        48,
-        2048,
-        32,
-        4,
-        128,
-        128,
-        151936,
-    )
-    attention = 2 * hidden * heads * head_dim + 2 * hidden * kv_heads * head_dim
-    dense = layers * (attention + experts * hidden) + 2 * vocabulary * hidden
+def _needs(shape: PublishedShape) -> DeviceNeeds:
+    """In bfloat16."""
+    attention = 2 * shape.hidden * shape.head_dim * (shape.heads + shape.kv_heads)
+    dense = shape.layers * (attention + shape.experts * shape.hidden)
+    dense += 2 * shape.vocabulary * shape.hidden
     return DeviceNeeds(
-        layers=layers,
-        experts=experts,
-        expert_bytes=2 * 3 * hidden * 768,
+        layers=shape.layers,
+        experts=shape.experts,
+        expert_bytes=shape.expert_bytes(),
         dense_bytes=2 * dense,
-        drafter_bytes=2 * 522_152_832,  # the RedHatAI head, its own embedding included
-        kv_bytes_per_token=2 * layers * 2 * kv_heads * head_dim,
+        drafter_bytes=2 * shape.draft_head_parameters,
+        kv_bytes_per_token=2 * shape.layers * 2 * shape.kv_heads * shape.head_dim,
         workspace_bytes=500_000_000,
     )
 
 
-BILLED_MODELS = {"qwen3-30b-a3b": _qwen3_30b_a3b()}
+BILLED_MODELS = {name: _needs(shape) for name, shape in PUBLISHED.items()}
 
 
 def billing(name: str, own_layers: int, own_expert_bytes: int) -> Billing:

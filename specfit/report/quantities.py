@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from specfit.base.published import PUBLISHED
 from specfit.report.intervals import Interval, interval_of, paired_ratio, ratio_interval
 from specfit.report.metrics import Totals, shared_requests, totals
 from specfit.storage.rows import RunRows
 
-BILLED_EXPERT_BYTES = {"qwen3-30b-a3b": 3 * 2048 * 768 * 2}
+BILLED_EXPERT_BYTES = {name: shape.expert_bytes() for name, shape in PUBLISHED.items()}
 """Bytes of one expert of a model that runs are billed as; a run billed as itself counts its own."""
 
 Pair = tuple[pd.Series, pd.Series]  # numerator and denominator of each request

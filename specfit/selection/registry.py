@@ -15,9 +15,8 @@ from specfit.selection.baselines.evict import Evict
 from specfit.selection.baselines.moe_speq import LinkCosts, MoeSpeq
 from specfit.selection.baselines.ratio_greedy import RatioGreedy
 from specfit.selection.baselines.whole import WholePool
-from specfit.selection.cost import CostModel
-from specfit.selection.costs import pricing_named
-from specfit.selection.levels import LevelCost
+from specfit.selection.cost import CostModel, LevelCost
+from specfit.selection.cost_forms import pricing_named
 from specfit.selection.mean_by_size import BySize
 from specfit.selection.objective import LambdaRule
 from specfit.selection.selectors import NoDraft, SpecFit, TopProbability

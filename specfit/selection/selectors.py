@@ -6,13 +6,11 @@ from collections.abc import Callable
 
 from specfit.base.interfaces import Selector
 from specfit.base.types import CycleRecord, DraftTree, Routes, Selection, SpecfitError
-from specfit.selection.cost import CostModel
+from specfit.selection.cost import CostModel, LevelCost
+from specfit.selection.cost_forms import Pricing, Union
 from specfit.selection.forced_trees import most_probable
-from specfit.selection.levels import LevelCost
 from specfit.selection.objective import LambdaRule
-from specfit.selection.pricing import Pricing
 from specfit.selection.residency_cost import Resident, Weighted
-from specfit.selection.union import Union
 
 
 class NoDraft(Selector):

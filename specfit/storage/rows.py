@@ -17,7 +17,7 @@ from specfit.storage.tables import as_now, read_table, to_frame
 
 @dataclass(frozen=True, eq=False)
 class RunRows:
-    """Frames have the columns of `columns.py`, in the order of the run's requests."""
+    """Frames have the columns of `tables.py`, in the order of the run's requests."""
 
     info: RunInfo
     cycles: pd.DataFrame

@@ -1,18 +1,127 @@
-"""Records to row files and back. The same rows give the same bytes."""
+"""Row files: their columns, made from the fields of the records; records to rows and back.
+
+A text column is utf-8; a count is a plain int64; times are integer nanoseconds of the run's clock
+(modelled or wall, as the manifest says), so that sums stay exact. The same rows give
+the same bytes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from specfit.base.types import CycleRecord, CycleTiming, RequestRecord
-from specfit.storage.columns import CYCLES, REQUESTS, TIMINGS, Layout
+from specfit.base.types import CycleRecord, CycleTiming, RequestId, RequestRecord
+
+ROW_GROUP = 1 << 16
+TYPES = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    Sequence[int]: pa.list_(pa.int64()),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: pa.DataType
+    text: str  # meaning, and unit where the name does not say it
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One file of rows: its grain (what one row is) and its columns in order."""
+
+    grain: str
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field(c.name, c.type, c.nullable) for c in self.columns])
+
+    def dictionary(self) -> dict[str, str]:
+        """Column -> description; the first entry's first sentence is the row's grain."""
+        null = " Null where unknown."
+        texts = {c.name: c.text + (null if c.nullable else "") for c in self.columns}
+        first = self.columns[0].name
+        return texts | {first: f"{self.grain} {texts[first]}"}
+
+
+def columns_of(record: type) -> tuple[Column, ...]:
+    """A column for each field of a dataclass: `name: Annotated[int | None, "What it means."]`."""
+    return tuple(
+        _column(name, *get_args(hint))
+        for name, hint in get_type_hints(record, include_extras=True).items()
+    )
+
+
+def _column(name: str, kind: Any, text: str) -> Column:
+    alternatives = [one for one in get_args(kind) if one is not NoneType]
+    nullable = NoneType in get_args(kind)
+    return Column(name, TYPES[alternatives[0] if nullable else kind], text, nullable)
+
+
+RUN_ID = Column("run_id", pa.string(), "Identity of the run: 12 hex digits.")
+REQUEST_ID = Column("request_id", pa.string(), get_args(RequestId)[1])
+
+
+@dataclass(frozen=True)
+class RequestFlags:
+    """What marks a request's row; None where unknown."""
+
+    fits: Annotated[bool | None, "Whether the setting fits the profile's device memory."] = None
+    routing: Annotated[str | None, "Where routes come from: the router, or a stand-in."] = None
+    drafter_forced: Annotated[
+        bool | None, "Whether committed ids are a script's, whatever the target said."
+    ] = None
+    link_gbps_cap: Annotated[float | None, "Cap put on the link, GB/s; null without one."] = None
+    locked_share: Annotated[float | None, "Page-locked share of the experts; null on a CPU."] = None
+    disk_reads: Annotated[
+        str | None,
+        "How misses are read: direct, or dropped (from the page cache after each read); null with "
+        "experts in host memory.",
+    ] = None
+    route_fallbacks: Annotated[
+        int | None, "Cycles whose pool the recording did not hold; null without routes=recording."
+    ] = None
+
+
+@dataclass(frozen=True)
+class MachineState:
+    """The machine over one request on the wall clock; None where unknown."""
+
+    pcie_generation: Annotated[int | None, "PCIe generation under load."] = None
+    pcie_width: Annotated[int | None, "PCIe lanes under load."] = None
+    sm_clock_mhz: Annotated[float | None, "SM clock, MHz."] = None
+    temperature_c: Annotated[float | None, "Device temperature, degrees Celsius."] = None
+    throttle_reasons: Annotated[int | None, "Bits as the driver reports them; 0 is none."] = None
+    power_limit_w: Annotated[float | None, "Power limit, W."] = None
+    achieved_h2d_gbps: Annotated[float | None, "Host-to-device bandwidth reached, GB/s."] = None
+
+
+CYCLES = Layout("One row per (run, request, cycle).", (RUN_ID, *columns_of(CycleRecord)))
+REQUESTS = Layout(
+    "One row per (run, request).",
+    (
+        RUN_ID,
+        *columns_of(RequestRecord),
+        *columns_of(RequestFlags),
+        *columns_of(MachineState),
+    ),
+)
+TIMINGS = Layout(
+    "One row per (run, request, cycle), measured beside the clock; no two runs agree on it.",
+    (RUN_ID, *columns_of(CycleTiming)),
+)
 
 # Row file -> what its rows and columns mean.
 FILES: dict[str, Layout] = {
@@ -20,32 +129,6 @@ FILES: dict[str, Layout] = {
     "requests.parquet": REQUESTS,
     "timings.parquet": TIMINGS,
 }
-ROW_GROUP = 1 << 16
-
-
-@dataclass(frozen=True)
-class RequestFlags:
-    """What marks a request's row; None where unknown."""
-
-    fits: bool | None = None
-    routing: str | None = None
-    drafter_forced: bool | None = None
-    link_gbps_cap: float | None = None
-    locked_share: float | None = None
-    route_fallbacks: int | None = None
-
-
-@dataclass(frozen=True)
-class MachineState:
-    """The machine over one request on the wall clock; None where unknown."""
-
-    pcie_generation: int | None = None
-    pcie_width: int | None = None
-    sm_clock_mhz: float | None = None
-    temperature_c: float | None = None
-    throttle_reasons: int | None = None
-    power_limit_w: float | None = None
-    achieved_h2d_gbps: float | None = None
 
 
 def table_of(layout: Layout, rows: Iterable[dict[str, Any]]) -> pa.Table:

@@ -35,8 +35,7 @@ def advise(composed: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     from specfit.workflows.advice import advise_on, settings, sources_of, try_all
-    from specfit.workflows.countdown import Countdown
-    from specfit.workflows.progress import headline, say
+    from specfit.workflows.progress import Countdown, headline, say
 
     config = from_hydra(composed)
     said = [item.lstrip("+~") for item in HydraConfig.get().overrides.task]
@@ -78,10 +77,10 @@ def with_profile(config: RunConfig, say: Any) -> RunConfig:
     """On the modelled clock: by the profile that is named, else by this machine's own probe."""
     if config.gpu.link_gbps is not None and config.gpu.fixed_ms is not None:
         return with_clock(config)
-    from specfit.base.profile_file import apply_profile
+    from specfit.base.config import apply_profile
     from specfit.decoding.resolve import find_device
-    from specfit.workflows.expectation import probed_file
     from specfit.workflows.probing.probe import probe_to_file
+    from specfit.workflows.run_time import probed_file
 
     path = probed_file(Path(config.results_dir), find_device(config.device)[1])
     if path is None:

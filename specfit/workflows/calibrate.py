@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.config import from_hydra
-from specfit.decoding.calibration.files import describe, find_or_make
+from specfit.decoding.calibration.files import calibrated_cost
 
 
 def calibrate(composed: Any) -> int:
@@ -14,7 +14,7 @@ def calibrate(composed: Any) -> int:
     from specfit.decoding.resolve import resolve
 
     spec = resolve(from_hydra(composed))
-    found = find_or_make(spec, build_runtime, Path(spec.config.results_dir))
-    print(describe(found))
-    print(f"{'made' if found.made_now else 'found'}: {found.path}")
+    result = calibrated_cost(spec, build_runtime, Path(spec.config.results_dir))
+    print(result.sentence())
+    print(f"{'made' if result.made_now else 'found'}: {result.path}")
     return 0

@@ -9,14 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, from_hydra
+from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import SpecfitError
+
+if TYPE_CHECKING:
+    from specfit.workflows.run_time import RunTime
 
 GB = 1e9
 ASSUMED_FIXED_MS = 70.0  # of a forward, where no probe has measured it
-DEFAULT_TOP_K = 8
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,12 @@ def fields_of(
     if cached is not None and not absent_files(cached):
         notes.append(f"{key}: {repository.name} is complete in the hub's cache")
         return read_json(cached / "config.json"), 0
-    found = metadata(repository, ["config.json"])
-    if found is None:
+    result = metadata(repository, ["config.json"])
+    if result is None:
         notes.append(f"{key}: {repository.name} is not in the hub's cache and the hub not reached")
         return None, 0
     index = metadata(repository, [INDEX]) or {}
-    fields = found["config.json"]
+    fields = result["config.json"]
     refuse_quantised(fields, repository.name)
     size = index.get(INDEX, {}).get("metadata", {}).get("total_size", 0)
     notes.append(f"{key}: {repository.name} is not fetched yet")
@@ -119,13 +122,13 @@ def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any)
 
 def device_lines(config: RunConfig, sizing: Any) -> Generator[str, None, int]:
     """The device table; returns the slot count to use."""
-    wanted = min(config.calibration.slots, sizing.needs.experts)
-    shown = wanted if sizing.free is None else max(0, min(wanted, sizing.largest()))
+    requested = min(config.calibration.slots, sizing.needs.experts)
+    shown = requested if sizing.free is None else max(0, min(requested, sizing.largest()))
     yield from sizing.lines(shown)
     if sizing.free is None:
         yield "largest slot count that fits: unknown, no GPU's free memory can be read here"
         return shown
-    slots, sentence = sizing.fit(wanted)
+    slots, sentence = sizing.fit(requested)
     yield f"largest slot count that fits: {slots}; {sentence}"
     return slots
 
@@ -145,11 +148,11 @@ def host_lines(store_bytes: int, locks: bool) -> Iterator[str]:
         yield lock_trial(store_bytes)
 
 
-def lock_trial(wanted: int, seconds: float = 8.0) -> str:
+def lock_trial(requested: int, seconds: float = 8.0) -> str:
     """Locks fresh memory chunk by chunk until `wanted`, a refusal or the time is reached."""
     from specfit.experts.pinned import CudaRegistrar, try_locking
 
-    trial = try_locking(CudaRegistrar(), wanted, seconds)
+    trial = try_locking(CudaRegistrar(), requested, seconds)
     gib = trial.locked_bytes / 2**30
     if trial.refused is not None:
         return f"page-locking: {trial.sentence()}"
@@ -205,7 +208,7 @@ def hour_lines(
 ) -> Iterator[str]:
     """One line per system, then the suite of all five on this workload."""
     from specfit.decoding.memory_fit import workload_context
-    from specfit.hardware.hours import SYSTEMS, Experts, Hours, Work, hours_of
+    from specfit.workflows.run_time import SYSTEMS, Experts, Requests, RunTime, run_time
 
     if profile.link_gbps is None or profile.fixed_ms is None:
         yield (
@@ -214,18 +217,22 @@ def hour_lines(
         )
         return
     requests = config.request_limit or 1
-    top_k = int((named.target or {}).get("num_experts_per_tok", DEFAULT_TOP_K))
+    top_k = int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
-    needs, work = sizing.needs, Work(requests, prompt, config.new_tokens)
+    needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
     model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
-    total = Hours(0.0, 0.0)
+    total = RunTime(0.0, 0.0)
     asked = f"{requests} requests of {config.new_tokens} tokens"
     yield f"hours of {asked}, an estimate ({clock} clock):"
     for system in SYSTEMS:
-        hours = hours_of(system, model, profile, slots, work)
-        total += hours
-        yield f"  {system.name:14}{hours.timed:7.2f} timed {hours.elapsed:7.2f} elapsed"
-    yield f"  {'all five':14}{total.timed:7.2f} timed {total.elapsed:7.2f} elapsed"
+        time = run_time(system, model, profile, slots, work)
+        total += time
+        yield _hours(system.name, time)
+    yield _hours("all five", total)
+
+
+def _hours(name: str, time: RunTime) -> str:
+    return f"  {name:14}{time.timed_s / 3600:7.2f} timed {time.elapsed_s / 3600:7.2f} elapsed"
 
 
 def command(config: RunConfig, slots: int) -> str:

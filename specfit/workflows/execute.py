@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from omegaconf import OmegaConf
 
 from specfit.base.types import CycleRecord, Request, RequestError, RequestRecord, SpecfitError
-from specfit.decoding.calibration.files import Calibration, calibration_id_of, find_or_make
+from specfit.decoding.calibration.files import (
+    Calibration,
+    calibrated_cost,
+    calibration_id_of,
+)
 from specfit.decoding.cycle import Cycle
 from specfit.decoding.decoder import Decoder
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, prefetch_blocks
@@ -29,16 +33,41 @@ WARM_UP_TOKENS = 8
 REPLAY_PATIENCE_S = 10.0
 
 
-class Watcher(Protocol):
-    """Sees a run go by: a progress bar, a logger, a trace."""
+class Watcher:
+    """Sees a run go by: a progress bar, a logger, a trace. Here it does nothing."""
 
-    def calibrates(self) -> None: ...
+    def calibrates(self) -> None:
+        """Forced trees are run, which may take a minute."""
 
-    def starts(self, total: int, done: int) -> None: ...
+    def starts(self, total: int, done: int) -> None:
+        """Of `total` requests `done` were finished before."""
 
     def sees_cycle(self, cycle: Cycle) -> None: ...
 
     def finishes_request(self, part: Part) -> None: ...
+
+
+class Watchers(Watcher):
+    """Several as one, in this order."""
+
+    def __init__(self, *watchers: Watcher) -> None:
+        self._watchers = watchers
+
+    def calibrates(self) -> None:
+        for watcher in self._watchers:
+            watcher.calibrates()
+
+    def starts(self, total: int, done: int) -> None:
+        for watcher in self._watchers:
+            watcher.starts(total, done)
+
+    def sees_cycle(self, cycle: Cycle) -> None:
+        for watcher in self._watchers:
+            watcher.sees_cycle(cycle)
+
+    def finishes_request(self, part: Part) -> None:
+        for watcher in self._watchers:
+            watcher.finishes_request(part)
 
 
 @dataclass(frozen=True)
@@ -63,15 +92,14 @@ def execute(
     results = Path(spec.config.results_dir)
     calibration = None
     if spec.kind.needs_cost:
-        calibration = find_or_make(spec, build, results / below, watcher.calibrates)
+        calibration = calibrated_cost(spec, build, results / below, watcher.calibrates)
     who = spec.identity(calibration.calibration_id if calibration else None)
     run_id = identity.run_id(who)
     store = RunStore(results / (below or "runs"), run_id, REPLAY_PATIENCE_S if below else 0.0)
     if store.is_finished() and not spec.config.force:
         return Outcome(store.folder, calibration, ran_now=False)
-    job = Job(
-        spec, build, calibration
-    )  # everything that can be refused is, before anything is written
+    # Everything that can be refused is, before anything is written.
+    job = Job(spec, build, calibration)
     lock: AbstractContextManager[RunStore] = store.locked(on_wait)
     with lock:
         store.begin(_manifest(spec, who, run_id), _run_yaml(spec), spec.config.force)
@@ -103,11 +131,10 @@ class Job:
         self._spec, self._workload = spec, spec.workload
         runtime = build(spec, spec.slots, spec.kind.drafts)
         self._cost = calibration.cost if calibration else None
-        self._sizes = None
-        if calibration is not None and spec.kind.needs_sizes:
-            self._sizes = calibration.sizes(spec.config.selector.k)
+        self._sizes = calibration.sizes if calibration else None
         self._runtime = runtime
         self._target, self._locked_share = runtime.target, runtime.locked_share
+        self._disk_reads = runtime.disk_reads
         selector = build_selector(spec, self._cost, self._sizes)
         self.decoder: Decoder = build_decoder(spec, runtime, selector, runtime.clock())
 
@@ -221,6 +248,7 @@ class Job:
             drafter_forced=spec.config.drafter.force if spec.kind.drafts else None,
             link_gbps_cap=spec.config.gpu.link_gbps_cap if spec.clock == "wall" else None,
             locked_share=self._locked_share,
+            disk_reads=self._disk_reads,
             route_fallbacks=fallbacks,
         )
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from specfit.base.config import RunConfig, declared, from_hydra
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
@@ -115,7 +115,7 @@ def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
 # -- what is refused before Hydra sees it ----------------------------------------------------------
 
 
-def refuse_sampling(arguments: list[str]) -> None:
+def refuse_sampling(arguments: Sequence[str]) -> None:
     for argument in arguments:
         stripped = argument.lstrip("+~-")
         key = stripped.split("=")[0].split(".")[-1]
@@ -178,18 +178,13 @@ def explain(error: Exception) -> str:
 
 def unknown_key(key: str) -> str:
     close = difflib.get_close_matches(key, list(known_keys()), n=1)
-    hint = f"did you mean {close[0]}?" if close else "every key is in conf/config.yaml"
+    hint = f"did you mean {close[0]}?" if close else "--help lists every key"
     return f"unknown key {key}; {hint}"
 
 
 def known_keys() -> Iterator[str]:
     """Groups and dotted keys of the schema."""
-    from specfit.base.config import RunConfig
-
-    for name, kind in get_type_hints(RunConfig).items():
-        yield name
-        if is_dataclass(kind):
-            yield from (f"{name}.{field.name}" for field in fields(kind))
+    yield from (name for name, _ in declared())
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -222,9 +217,39 @@ def compose(overrides: list[str]) -> Any:
         return hydra_compose("config", overrides)
 
 
+def config_of(overrides: Sequence[str]) -> RunConfig:
+    """Composed, checked and frozen. Raises SpecfitError, as the command would say it."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    refuse_sampling(overrides)
+    try:
+        return from_hydra(compose(list(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise SpecfitError(explain(error)) from None
+
+
 def store_schema() -> None:
     from hydra.core.config_store import ConfigStore
 
-    from specfit.base.config import RunConfig
+    store = ConfigStore.instance()
+    store.store(name="schema", node=RunConfig)
+    store.store(group="hydra/help", name="specfit", node={"template": help_template()})
 
-    ConfigStore.instance().store(name="schema", node=RunConfig)
+
+def help_template() -> str:
+    """`--help`: groups and their choices, every value with what it is for, the composed config."""
+    lines = []
+    for name, item in declared():
+        about, words = item.metadata.get("about", ""), item.metadata.get("one_of", ())
+        said = "; ".join(part for part in (about, ", ".join(words)) if part)
+        if said:
+            lines.append(f"  {name:28}{said}")
+    return "\n".join(
+        (
+            "python -m specfit.<command> group=choice key=value ..",
+            *("", "Groups and their choices:", "", "$APP_CONFIG_GROUPS"),
+            *("Values (null is none):", "", *lines),
+            *("", "The config that these arguments give:", "", "$CONFIG"),
+        )
+    )

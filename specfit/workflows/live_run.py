@@ -39,15 +39,15 @@ def perform(spec: Any) -> Any:
     made before."""
     from specfit.decoding.live import build_runtime
     from specfit.decoding.oracle_texts import is_scripted, make_script
-    from specfit.workflows.execute import execute
-    from specfit.workflows.expectation import expected
-    from specfit.workflows.loggers.watching import Together, logger_of
+    from specfit.workflows.execute import Watchers, execute
+    from specfit.workflows.logger import Logger
     from specfit.workflows.progress import Progress, say
+    from specfit.workflows.run_time import expected
 
     if is_scripted(spec):
         make_script(spec, perform, say)
-    with logger_of(spec) as logger, Progress(spec, expected) as progress:
-        watchers = Together(progress, logger)
+    with Logger(spec) as logger, Progress(spec, expected) as progress:
+        watchers = Watchers(progress, logger)
         outcome = execute(
             spec, build_runtime, watchers, on_wait=lambda: say("waiting for the same run")
         )
@@ -56,7 +56,6 @@ def perform(spec: Any) -> Any:
 
 
 def show(spec: Any, outcome: Any) -> None:
-    from specfit.decoding.calibration.files import describe
     from specfit.report.explained import against_cache
     from specfit.report.run_summary import closing_table, render
     from specfit.storage.rows import baseline_of, load_run
@@ -66,7 +65,7 @@ def show(spec: Any, outcome: Any) -> None:
     runs = Path(spec.config.results_dir) / "runs"
     baseline = baseline_of(finished, runs)
     if outcome.calibration is not None:
-        say(describe(outcome.calibration))
+        say(outcome.calibration.sentence())
     state = "finished" if outcome.ran_now else "found finished (force=true runs it again)"
     table = closing_table(finished, baseline, runs.parent)
     say(render(table, f"run {finished.info.run_id}, {state}"))

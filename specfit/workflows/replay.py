@@ -17,7 +17,6 @@ def replay(composed: Any) -> int:
     """Exit code: 0, or 3 when every request had failed in the recording."""
     from hydra.core.hydra_config import HydraConfig
 
-    from specfit.decoding.calibration.files import describe
     from specfit.decoding.replay.spec import replay_runtime, resolve_replay
     from specfit.report.run_summary import closing_table, render
     from specfit.storage.recording.files import find_recording, read_once
@@ -37,7 +36,7 @@ def replay(composed: Any) -> int:
         outcome = execute(spec, replay_runtime, progress, below=BELOW)
     finished = load_run(outcome.folder)
     if outcome.calibration is not None:
-        say(describe(outcome.calibration))
+        say(outcome.calibration.sentence())
     state = "replayed" if outcome.ran_now else "found replayed (force=true replays it again)"
     table = closing_table(finished, None, Path(config.results_dir))
     say(render(table, f"run {finished.info.run_id}, {state}"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from specfit.base.config import RunConfig
 from specfit.base.types import CycleRecord, IntArray
-from specfit.decoding.calibration.fit import fitted
+from specfit.decoding.calibration.files import calibrated_cost
 from specfit.decoding.factory import build_decoder, build_selector
 from specfit.decoding.replay.spec import ReplayRunSpec, replay_runtime, resolve_replay
 from specfit.report.metrics import COUNTERS
@@ -43,8 +43,8 @@ def simulate(config: RunConfig, recording: Recording) -> Simulation:
     assert isinstance(spec, ReplayRunSpec)
     cost = sizes = None
     if spec.kind.needs_cost:
-        found = fitted(spec, replay_runtime)
-        cost, sizes = found.cost, found.sizes if spec.kind.needs_sizes else None
+        fit = calibrated_cost(spec, replay_runtime)
+        cost, sizes = fit.cost, fit.sizes
     machine = replay_runtime(spec, spec.slots, spec.kind.drafts)
     decoder = build_decoder(spec, machine, build_selector(spec, cost, sizes), machine.clock())
     answered = [i for i, one in enumerate(spec.workload.recorded) if one.request is not None]

@@ -22,7 +22,7 @@ from specfit.storage import atomic
 from specfit.storage.request_files import Part, part_name
 from specfit.storage.rows import RunRows, load_run
 from specfit.storage.run_folder import RunStore
-from specfit.workflows.execute import Job, Outcome
+from specfit.workflows.execute import Job, Outcome, Watcher
 
 Event = dict[str, Any]
 
@@ -66,17 +66,11 @@ def write_trace(spec: LiveRunSpec, outcome: Outcome) -> Path:
     return path
 
 
-class Collector:
-    """A watcher that keeps the cycles."""
+class Collector(Watcher):
+    """Keeps the cycles."""
 
     def __init__(self) -> None:
         self.cycles: list[Cycle] = []
-
-    def calibrates(self) -> None: ...
-
-    def starts(self, total: int, done: int) -> None: ...
-
-    def finishes_request(self, part: Part) -> None: ...
 
     def sees_cycle(self, cycle: Cycle) -> None:
         self.cycles.append(cycle)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hydra.errors import ConfigCompositionException
+from omegaconf import OmegaConf
 
-from specfit.base.config import RunConfig, from_hydra
+from specfit.base.config import HASH_DEFAULTS, RunConfig, declared, from_hydra
 from specfit.base.types import SpecfitError
 from specfit.decoding.resolve import LiveRunSpec, resolve
 from specfit.storage import identity
-from specfit.workflows.hydra_cli import compose, store_schema
+from specfit.workflows.hydra_cli import compose, help_template, store_schema
 from specfit.workflows.hydra_workers import LAUNCHERS, is_installed
 from tests.fakes.runnable import EXPERTS, Command, Runnable
 
@@ -40,7 +42,6 @@ def test_every_launcher_file_names_every_value_of_its_launcher(file: Path) -> No
     from hydra import compose as composed
     from hydra import initialize_config_dir
     from hydra.core.config_store import ConfigStore
-    from omegaconf import OmegaConf
 
     name = file.stem
     if not is_installed(LAUNCHERS[name][0]):
@@ -61,12 +62,31 @@ def test_there_are_groups() -> None:
     }
 
 
-def test_the_table_of_contents_explains_its_values() -> None:
-    lines = (CONF / "config.yaml").read_text().split("\nhydra:")[0].splitlines()
-    values = [line for line in lines if ": " in line and not line.startswith("#")]
-    bare = [line.strip(" -") for line in values if "#" not in line]
-    bare = [line for line in bare if not line.startswith(("override ", "logger:", "results_dir:"))]
-    assert not bare
+def test_every_value_of_a_run_says_what_it_is_for_and_help_shows_it() -> None:
+    values = {name: item.metadata for name, item in declared() if "." not in name}
+    bare = {
+        name for name, about in values.items() if not (about.get("about") or about.get("one_of"))
+    }
+    groups = {"model", "drafter", "selector", "routes", "gpu", "dataset", "logger"}
+    assert bare == groups | {"calibration", "record"}, "a group is explained in conf/config.yaml"
+    shown = help_template()
+    assert "level_cost_ms               of a drafted level" in shown
+    assert "selector.k                  verified nodes at most" in shown
+    assert "device                      auto, cpu, cuda" in shown
+
+
+def test_the_defaults_are_declared_once() -> None:
+    """conf/config.yaml chooses files of groups and sets no value of a run."""
+    assert set(OmegaConf.load(CONF / "config.yaml")) == {"defaults", "hydra"}
+
+
+@pytest.mark.parametrize("dotted", HASH_DEFAULTS)
+def test_a_later_key_is_left_out_of_the_hash_by_default(dotted: str) -> None:
+    """A default that moves away from the hash default would give new runs new ids: decide it."""
+    fields_of = {name: item for name, item in declared()}
+    item = fields_of[dotted]
+    default = item.default_factory() if item.default is MISSING else item.default  # type: ignore[misc]
+    assert default == HASH_DEFAULTS[dotted]
 
 
 @pytest.mark.parametrize("key", ["zebra", "model.zebra", "gpu.link", "calibration.slot"])

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specfit.base.config import GpuConfig
-from specfit.base.profile_file import apply_profile
+from specfit.base.config import GpuConfig, apply_profile
 from specfit.base.types import SpecfitError
 from specfit.decoding.spec import profile_of
 

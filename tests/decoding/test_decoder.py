@@ -18,7 +18,7 @@ from specfit.models.routes.atlas import AtlasRoutes
 from specfit.models.routes.noisy import NoisyRoutes
 from specfit.selection.cost import CostModel
 from specfit.selection.selectors import NoDraft, SpecFit, TopProbability
-from tests.fakes.scripted import (
+from tests.fakes.table_model import (
     EXPERT_BYTES,
     EXPERTS,
     LAYERS,

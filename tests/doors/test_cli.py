@@ -55,7 +55,7 @@ CONFIG = {
     "gpu=h100": "gpu=h100 is unknown; use one of local, paper_main",
     "cache_slot=12": "unknown key cache_slot; did you mean cache_slots?",
     "selecter=ar": "unknown key selecter; did you mean selector?",
-    "zebra=1": "unknown key zebra; every key is in conf/config.yaml",
+    "zebra=1": "unknown key zebra; --help lists every key",
     "model.layers=2": "unknown key model.layers; did you mean model.num_layers?",
     "+zebra=1": "unknown key zebra; a run has model, drafter,",
     "+gpu.link=3": "unknown key gpu.link; gpu has name, clock,",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specfit.base.config import from_hydra
+from specfit.base.config import from_hydra, hashed_part
 from specfit.base.types import SpecfitError
 from specfit.decoding.calibration.files import _identity_parts
 from specfit.decoding.replay.spec import replay_runtime, resolve_replay
@@ -26,14 +26,14 @@ from specfit.storage.rows import RunRows, load_run
 from specfit.storage.run_folder import RunStore
 from specfit.workflows.execute import Job, execute
 from specfit.workflows.hydra_cli import compose
-from tests.decoding.replay import scripts
+from tests.fakes import table_model
 
 ROWS = ("cycles.parquet", "requests.parquet")
 COST = CostModel(1e6 + 5e5 * np.arange(8), 2e5)
 """Dear enough that the rules part: some guesses are worth their experts, some are not."""
 CONFIG = {
     "model": {"name": "scripted", "path": "nowhere", "calibration_dataset": "embedded_gsm8k"},
-    "drafter": {"name": "scripted", "path": "nowhere", "top_k": 2, "max_depth": scripts.DEPTH},
+    "drafter": {"name": "scripted", "path": "nowhere", "top_k": 2, "max_depth": table_model.DEPTH},
     "dataset": {"name": "scripted", "source": "jsonl", "max_new_tokens": 30},
     "max_new_tokens": 30,
     "threads": 1,
@@ -48,7 +48,7 @@ class Quiet:
 
 @pytest.fixture(scope="module")
 def recording() -> Recording:
-    whole = scripts.recording(scripts.requests(0, 5, 11, 40), config=CONFIG)
+    whole = table_model.recording(table_model.requests(0, 5, 11, 40), config=CONFIG)
     whole.identity["calibration"] = "none"
     return whole
 
@@ -58,7 +58,7 @@ def facts_of(recording: Recording, results: Path, *said: str) -> RunSpec:
     settings = [f"results_dir={results}", "cache_slots=3", "gpu.billed=self", *said]
     config = from_hydra(compose(settings))
     spec = resolve_replay(config, recording, [one.split("=")[0] for one in said])
-    wanted = identity.calibration_identity(_identity_parts(spec))
+    wanted = hashed_part(_identity_parts(spec))
     document = {"identity": wanted, "cost": COST.to_dict(), "probe_count": 0}
     path = results / "calibrations" / f"{identity.calibration_id(wanted)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,9 +128,9 @@ def test_a_request_decoded_again_has_the_run_behind_it(
     folder = run(recording, tmp_path, *FOLLOWING)
     rows: RunRows = load_run(folder)
     spec = facts_of(recording, tmp_path, *FOLLOWING)
-    from specfit.decoding.calibration.files import find_or_make
+    from specfit.decoding.calibration.files import calibrated_cost
 
-    fit = find_or_make(spec, replay_runtime, tmp_path)
+    fit = calibrated_cost(spec, replay_runtime, tmp_path)
     for request_id in rows.request_ids:
         store = RunStore(folder.parent, folder.name)
         part = Job(spec, replay_runtime, fit).replay_one(request_id, store, Quiet())

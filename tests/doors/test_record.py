@@ -19,7 +19,7 @@ import pytest
 
 from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import Recording, find_recording, read_recording
-from specfit.storage.recording.layout import FILES
+from specfit.storage.recording.tables import FILES
 from specfit.storage.rows import RunRows, load_run
 from tests.fakes.runnable import EXPERTS, Runnable
 

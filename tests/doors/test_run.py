@@ -214,9 +214,10 @@ def test_prompts_and_messages_with_windows_line_ends(run: Run, tmp_path: Path) -
 def test_a_wheel_runs_without_the_clone(runnable: Runnable, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
-    (source / "specfit").symlink_to(ROOT / "specfit")
+    for name in ("specfit", "conf"):
+        (source / name).symlink_to(ROOT / name)
     built = tmp_path / "built"
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
     subprocess.run([*pip, "-q", "-w", str(built), str(source)], check=True)
@@ -227,7 +228,7 @@ def test_a_wheel_runs_without_the_clone(runnable: Runnable, tmp_path: Path) -> N
         return {str(p.relative_to(folder)) for p in (folder / name).rglob("*") if p.is_file()}
 
     packaged, ours = built / "specfit", ROOT / "specfit"
-    assert below(packaged, "conf") >= {p for p in below(ours, "conf") if p.endswith(".yaml")}
+    assert below(packaged, "conf") >= {p for p in below(ROOT, "conf") if p.endswith(".yaml")}
     assert below(packaged, "weights") == below(ours, "weights")
     arguments = [*runnable.overrides, "selector=ar", "limit=1", "max_new_tokens=2"]
     ended = subprocess.run(

@@ -16,9 +16,9 @@ from specfit.decoding.replay.spec import replay_runtime, resolve_replay
 from specfit.storage.recording.files import read_recording, write_recording
 from specfit.workflows.execute import Outcome, execute
 from specfit.workflows.hydra_cli import compose
-from tests.decoding.replay import scripts
+from tests.fakes import table_model
 
-ASKED = scripts.requests(0, 5, 11, 16, 60, 70)
+ASKED = table_model.requests(0, 5, 11, 16, 60, 70)
 CYCLE_SECONDS = 0.01
 
 
@@ -38,12 +38,17 @@ class Dawdler:
 def record(folder: Path) -> None:
     config = {
         "model": {"name": "scripted", "path": "nowhere", "calibration_dataset": "embedded_gsm8k"},
-        "drafter": {"name": "scripted", "path": "nowhere", "top_k": 2, "max_depth": scripts.DEPTH},
+        "drafter": {
+            "name": "scripted",
+            "path": "nowhere",
+            "top_k": 2,
+            "max_depth": table_model.DEPTH,
+        },
         "dataset": {"name": "scripted", "source": "jsonl", "max_new_tokens": 30},
         "max_new_tokens": 30,
         "threads": 1,
     }
-    write_recording(folder, scripts.recording(ASKED, config=config))
+    write_recording(folder, table_model.recording(ASKED, config=config))
 
 
 def run(recording: Path, results: Path, begins: Connection | None = None) -> Outcome:

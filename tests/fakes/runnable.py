@@ -211,7 +211,7 @@ def in_process(
 def calibration(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fit of the pair at calibration.slots=4, made once: 144 probes."""
     from specfit.base.config import from_hydra
-    from specfit.decoding.calibration.files import find_or_make
+    from specfit.decoding.calibration.files import calibrated_cost
     from specfit.decoding.live import build_runtime
     from specfit.decoding.resolve import resolve
     from specfit.workflows.hydra_cli import compose
@@ -219,4 +219,4 @@ def calibration(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("calibrated")
     settings = [f"results_dir={folder}", "calibration.slots=4", "cache_slots=4"]
     spec = resolve(from_hydra(compose([*runnable.overrides, *settings])))
-    return find_or_make(spec, build_runtime, folder).path
+    return calibrated_cost(spec, build_runtime, folder).path

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from specfit.base.types import CHANCE_ONE, PROBABILITY_ONE, DraftTree, Routes, SpecfitError
 from specfit.selection import expected_cost as expected_module
 from specfit.selection.cost import CostModel
-from specfit.selection.costs import pricing_named
+from specfit.selection.cost_forms import Union, pricing_named
 from specfit.selection.expected_cost import EXPERT, ExpectedUnion, chances_of, expected_demand
 from specfit.selection.selectors import SpecFit
-from specfit.selection.union import Union
 from tests.selection.pools import Pool, legal, plain_time, random_cost, random_pool
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from specfit.base.types import DraftTree, Routes, SpecfitError
 from specfit.selection.cost import CostModel
-from specfit.selection.costs import pricing_named
+from specfit.selection.cost_forms import Union, pricing_named
 from specfit.selection.miss_cost_fit import SHARES, WEIGHTS, best_prices, candidates, fit_misses
 from specfit.selection.residency_cost import HitMiss, Miss, Weighted, resident_bits
-from specfit.selection.union import Union
 from tests.selection.pools import random_tree
 
 EXPERTS = 70  # more than one word of a bitmap

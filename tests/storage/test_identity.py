@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specfit.base import config as declarations
+from specfit.base.config import HASH_DEFAULTS, UNHASHED, hashed_part
 from specfit.base.types import Request
-from specfit.storage import identity
 from specfit.storage.identity import (
     calibration_id,
-    calibration_identity,
     canonical,
     first_difference,
     requests_digest,
@@ -69,7 +69,7 @@ DIGESTS = {"target": "t", "head": "h", "requests": "r", "profile": "p", "calibra
 def id_of(
     config: dict[str, Any], clock: str = "modelled", device: str = "cpu", **digests: str
 ) -> str:
-    return run_id(run_identity(config, DIGESTS | digests, clock, device))
+    return run_id(run_identity(hashed_part(config), DIGESTS | digests, clock, device))
 
 
 def changed(dotted: str, value: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def changed(dotted: str, value: Any) -> dict[str, Any]:
     return CONFIG | {group: {**CONFIG[group], key: value}}
 
 
-UNHASHED = {
+UNHASHED_VALUES = {
     "results_dir": "elsewhere",
     "force": True,
     "trace": "q3",
@@ -129,8 +129,8 @@ HASHED = {
 }
 
 
-@pytest.mark.parametrize(("dotted", "value"), UNHASHED.items())
-def test_inert_keys_leave_the_id(dotted: str, value: Any) -> None:
+@pytest.mark.parametrize(("dotted", "value"), UNHASHED_VALUES.items())
+def test_unhashed_keys_leave_the_id(dotted: str, value: Any) -> None:
     assert id_of(changed(dotted, value)) == id_of(CONFIG)
 
 
@@ -139,14 +139,14 @@ def test_every_other_key_makes_another_run(dotted: str, value: Any) -> None:
     assert id_of(changed(dotted, value)) != id_of(CONFIG)
 
 
-def test_the_two_lists_cover_the_config_and_the_inert_set() -> None:
+def test_the_two_lists_cover_the_config_and_the_unhashed_keys() -> None:
     leaves = {
         f"{key}.{inner}" if isinstance(value, dict) else key
         for key, value in CONFIG.items()
         for inner in (value if isinstance(value, dict) else [key])
     }
-    assert leaves == set(UNHASHED) | set(HASHED)
-    assert {"hydra", "logger", "record"} | (set(UNHASHED) - {"logger.name"}) == identity.UNHASHED
+    assert leaves == set(UNHASHED_VALUES) | set(HASHED)
+    assert {"logger", "record"} | (set(UNHASHED_VALUES) - {"logger.name"}) == UNHASHED
 
 
 @pytest.mark.parametrize("name", DIGESTS)
@@ -160,8 +160,8 @@ def test_clock_counts_and_the_device_on_the_wall_clock_only() -> None:
     assert id_of(CONFIG, "wall", "cpu") != id_of(CONFIG, "wall", "gpu")
 
 
-def test_a_later_key_keeps_old_ids_at_its_neutral_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "HASH_DEFAULTS", {"policy.name": "lru", "prefetch": 0})
+def test_a_later_key_keeps_old_ids_at_its_hash_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(declarations, "HASH_DEFAULTS", {"policy.name": "lru", "prefetch": 0})
     old = id_of(CONFIG)
     assert id_of(CONFIG | {"policy": {"name": "lru"}, "prefetch": 0}) == old
     assert id_of(CONFIG | {"policy": {"name": "lfu"}, "prefetch": 0}) != old
@@ -175,21 +175,21 @@ def test_the_id_is_twelve_hex_digits_and_does_not_drift() -> None:
     assert id_of(dict(reversed(CONFIG.items()))) == "635bb81afe36"
 
 
-@pytest.mark.parametrize("dotted", identity.HASH_DEFAULTS)
+@pytest.mark.parametrize("dotted", HASH_DEFAULTS)
 def test_no_key_that_came_later_moves_the_golden_id(dotted: str) -> None:
     group, _, key = dotted.rpartition(".")
-    neutral = identity.HASH_DEFAULTS[dotted]
+    neutral = HASH_DEFAULTS[dotted]
     added = {key: neutral} if not group else {group: {**CONFIG.get(group, {}), key: neutral}}
     assert id_of(CONFIG | added) == "635bb81afe36"
     other = {key: "x"} if not group else {group: {**CONFIG.get(group, {}), key: "x"}}
     assert id_of(CONFIG | other) != "635bb81afe36"
 
 
-def test_calibration_identity_drops_the_same_keys_and_names_a_difference() -> None:
+def test_a_calibration_drops_the_same_keys_and_names_a_difference() -> None:
     parts = {"target": "t", "selector": {"k": 7}, "model": {"dtype": "float32", "path": "/a"}}
-    same = calibration_identity(parts | {"model": {"dtype": "float32", "path": "/b"}})
-    other = calibration_identity(parts | {"selector": {"k": 5}})
-    assert calibration_id(same) == calibration_id(calibration_identity(parts))
+    same = hashed_part(parts | {"model": {"dtype": "float32", "path": "/b"}})
+    other = hashed_part(parts | {"selector": {"k": 5}})
+    assert calibration_id(same) == calibration_id(hashed_part(parts))
     assert calibration_id(other) != calibration_id(same)
     assert first_difference(same, other) == "selector.k"
     assert first_difference(same, same) is None

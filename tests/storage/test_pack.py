@@ -14,12 +14,18 @@ from specfit.base.types import SpecfitError
 from specfit.storage.calibration_files import find_fit
 from specfit.storage.find import find_run, finished_runs
 from specfit.storage.manifest import read_manifest
-from specfit.storage.pack import RUNS_PER_GROUP, PackedRun, open_pack, write_pack
+from specfit.storage.pack import PackedRun, open_pack, write_pack
 from specfit.storage.rows import load_run, run_table, run_yaml
 from tests.fakes.rows import part, store_run
 
 NAMES = ("cycles.parquet", "requests.parquet")
-RUNS = [f"{number:012x}" for number in range(2 * RUNS_PER_GROUP + 3)]
+PER_GROUP = 4  # few, so that few runs fill several row groups
+RUNS = [f"{number:012x}" for number in range(2 * PER_GROUP + 3)]
+
+
+@pytest.fixture(autouse=True)
+def _small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specfit.storage.pack.RUNS_PER_GROUP", PER_GROUP)
 
 
 def pack(folder: Path, runs: Sequence[Path], names: Sequence[str] = NAMES) -> None:

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from specfit.base.types import CycleRecord, CycleTiming, RequestRecord
-from specfit.storage.columns import CYCLES, REQUESTS, TIMINGS
 from specfit.storage.tables import (
+    CYCLES,
     FILES,
+    REQUESTS,
+    TIMINGS,
+    Column,
     MachineState,
     RequestFlags,
+    columns_of,
     cycles_table,
     read_table,
     request_table,
@@ -35,16 +41,20 @@ def test_columns_are_the_records_fields(layout, records) -> None:
     assert layout.schema.names == named
 
 
-@pytest.mark.parametrize(("layout", "records"), RECORDS)
-def test_types_and_nulls_are_the_records_own(layout, records) -> None:
-    kinds = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-    said = {f.name: str(f.type) for record in records for f in fields(record)}
-    for column in layout.columns[1:]:
-        text = said[column.name]
-        assert column.nullable == text.endswith("| None"), column.name
-        kind = text.removesuffix(" | None")
-        expected = pa.list_(pa.int64()) if kind == "Sequence[int]" else kinds[kind]
-        assert column.type == expected, column.name
+def test_a_column_is_made_from_a_field() -> None:
+    @dataclass
+    class Record:
+        name: Annotated[str, "A text."]
+        ids: Annotated[Sequence[int] | None, "A list."]
+        share: Annotated[float | None, "A number."] = None
+        ready: Annotated[bool, "Yes or no."] = True
+
+    assert columns_of(Record) == (
+        Column("name", pa.string(), "A text."),
+        Column("ids", pa.list_(pa.int64()), "A list.", nullable=True),
+        Column("share", pa.float64(), "A number.", nullable=True),
+        Column("ready", pa.bool_(), "Yes or no."),
+    )
 
 
 @pytest.mark.parametrize("layout", FILES.values())

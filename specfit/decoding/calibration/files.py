@@ -1,18 +1,19 @@
-"""`python -m specfit.calibrate`: fit b_0 .. b_K and beta for a run's machine, or find the fit.
+"""The fit of a run: looked up by its own id, or made and kept.
 
-A calibration is a small run with its own id. It is looked up by that id and made when missing.
+A calibration is a small run with its own id. `calibrated_cost` is all that a run needs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from specfit.base.config import hashed_part
 from specfit.base.types import SpecfitError
 from specfit.decoding.calibration.fit import (
     calibration_slots,
@@ -25,59 +26,90 @@ from specfit.decoding.calibration.trials import TreeTrial
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT
 from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.selection.cost import CostModel
-from specfit.selection.costs import BY_RESIDENCY
+from specfit.selection.cost_forms import BY_RESIDENCY
 from specfit.selection.fit import fit, fit_affine
 from specfit.selection.mean_by_size import BySize, by_size
 from specfit.storage import identity
 from specfit.storage.atomic import write_json, write_json_once
+from specfit.storage.calibration_files import ORIGIN, calibration_path, copy_shipped
 from specfit.storage.recording.files import file_digest
 
 
 @dataclass(frozen=True)
 class Calibration:
+    """Coefficients for one selector of a run, and where they are kept."""
+
     calibration_id: str
     cost: CostModel
-    path: Path
-    made_now: bool
-    is_line: bool = False  # b_k = a + c k, as a selector without a size limit needs
+    sizes: BySize | None  # the same trials by node count, where the selector needs them
+    is_line: bool  # b_k = a + c k, as a selector without a size limit needs
+    path: Path | None = None  # None: kept nowhere
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    made_now: bool = False
 
-    def sizes(self, k: int) -> BySize:
-        """The same probes by node count alone. Raises SpecfitError where the file holds none."""
-        stored = _stored(self.path)
-        if "probes" not in stored:
-            raise SpecfitError(f"{self.path} holds no probes; remove it to make a new one")
-        probes = _probes_in(stored)
-        return by_size([probe.family for probe in probes], *columns_of(probes), k)
+    def sentence(self) -> str:
+        """What a stored fit is made of and how well it predicts what it was not fitted on."""
+        error = self.document["leave_one_state_out"]["mean_relative"]
+        if self.is_line:
+            error = float(np.mean(held_out(_trials_in(self.document), fit_affine).relative))
+        origin = f" ({self.document[ORIGIN]})" if ORIGIN in self.document else ""
+        return (
+            f"calibration {self.calibration_id}{origin}: {self.document['probe_count']} probes on "
+            f"the {self.document['clock']} clock, {'b_k on a line, ' if self.is_line else ''}beta "
+            f"{self.cost.expert_ns / 1e3:.0f} us per expert, mean error {100 * error:.1f} % "
+            "(leave one state out)"
+        )
 
 
-def find_or_make(
-    spec: RunSpec, build: BuildRuntime, results: Path, begins: Callable[[], None] | None = None
+def calibrated_cost(
+    spec: RunSpec,
+    build: BuildRuntime,
+    results: Path | None = None,
+    begins: Callable[[], None] | None = None,
 ) -> Calibration:
-    """Raises SpecfitError for a given file that was made for another setting.
+    """Found in results/calibrations or in the file that `calibration.path` names, else made there.
 
-    Fits are kept in results/calibrations. `begins` is called before probes are run, which may take
-    a minute.
+    One that the package ships is copied to results/calibrations first. `begins` is called before
+    trees are forced, which may take a minute. Without `results` nothing is looked up or kept, for
+    settings that are tried in passing.
+    Raises SpecfitError for a given file that was made for another setting.
     """
-    wanted = identity.calibration_identity(_identity_parts(spec))
-    calibration_id = identity.calibration_id(wanted)
+    if results is None:
+        trials = run_trials(spec, build)
+        return _solved(spec, "", fit_cost(spec, build, trials), trials)
+    expected = hashed_part(_identity_parts(spec))
+    calibration_id = identity.calibration_id(expected)
     given = spec.config.calibration.path
-    path = results / "calibrations" / f"{calibration_id}.json"
+    path = calibration_path(calibration_id, results)
     if given is not None:
-        return _read(spec, Path(given), wanted, calibration_id)
-    if path.exists() and not spec.config.force:
-        return _read(spec, path, wanted, calibration_id)
+        return _read(spec, Path(given), expected, calibration_id)
+    if not spec.config.force and (path.exists() or copy_shipped(calibration_id, results)):
+        return _read(spec, path, expected, calibration_id)
     if begins is not None:
         begins()
-    document = _document(spec, build, calibration_id, wanted, run_trials(spec, build))
+    document = _document(spec, build, calibration_id, expected, run_trials(spec, build))
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Jobs of one sweep may probe at once: all of them go by one fit.
+    # Jobs of one sweep may calibrate at once: all of them go by one fit.
     (write_json if spec.config.force else write_json_once)(path, document)
-    return replace(_read(spec, path, wanted, calibration_id), made_now=True)
+    return replace(_read(spec, path, expected, calibration_id), made_now=True)
+
+
+def _solved(
+    spec: RunSpec, calibration_id: str, cost: CostModel, trials: Sequence[TreeTrial]
+) -> Calibration:
+    """What this selector needs of one set of trials."""
+    k, kind = spec.config.selector.k, spec.kind
+    if kind.unlimited:
+        cost = fit_affine(*columns_of(trials), k)
+    sizes = None
+    if kind.needs_sizes:
+        sizes = by_size([trial.family for trial in trials], *columns_of(trials), k)
+    return Calibration(calibration_id, cost, sizes, kind.unlimited)
 
 
 def calibration_id_of(spec: RunSpec) -> str:
     """Of the fit that a run would use, known before anything is probed."""
-    return identity.calibration_id(identity.calibration_identity(_identity_parts(spec)))
+    return identity.calibration_id(hashed_part(_identity_parts(spec)))
 
 
 def _identity_parts(spec: RunSpec) -> dict[str, Any]:
@@ -126,23 +158,27 @@ def _movement_parts(spec: RunSpec) -> dict[str, Any]:
     return parts
 
 
-def _read(spec: RunSpec, path: Path, wanted: identity.Identity, calibration_id: str) -> Calibration:
+def _read(
+    spec: RunSpec, path: Path, expected: identity.Identity, calibration_id: str
+) -> Calibration:
     if not path.exists():
         raise SpecfitError(f"calibration.path={path} does not exist")
-    stored = _stored(path)
-    differs = identity.first_difference(stored.get("identity", {}), wanted)
+    document = _stored(path)
+    differs = identity.first_difference(document.get("identity", {}), expected)
     if differs is not None:
         raise SpecfitError(
             f"{path} was calibrated for another run: {differs} differs; "
             "leave calibration.path out to make the right one"
         )
     needed = {"cost", "probe_count", "leave_one_state_out"}
-    if not (needed | {"probes"} if spec.kind.unlimited else needed) <= stored.keys():
+    if not needed <= document.keys():
         raise SpecfitError(f"{path} is damaged: it holds no fit; remove it to make a new one")
-    if spec.kind.unlimited:
-        line = fit_affine(*columns_of(_probes_in(stored)), spec.config.selector.k)
-        return Calibration(calibration_id, line, path, made_now=False, is_line=True)
-    return Calibration(calibration_id, CostModel.from_dict(stored["cost"]), path, made_now=False)
+    kind = spec.kind
+    trials = _trials_in(document) if "probes" in document else []
+    if not trials and (kind.unlimited or kind.needs_sizes):
+        raise SpecfitError(f"{path} holds no probes; remove it to make a new one")
+    cost = CostModel.from_dict(document["cost"])
+    return replace(_solved(spec, calibration_id, cost, trials), path=path, document=document)
 
 
 def _stored(path: Path) -> dict[str, Any]:
@@ -155,44 +191,30 @@ def _stored(path: Path) -> dict[str, Any]:
     return stored if isinstance(stored, dict) else {}
 
 
-def _probes_in(stored: Mapping[str, Any]) -> list[TreeTrial]:
-    return [TreeTrial(**probe) for probe in stored["probes"]]
+def _trials_in(document: Mapping[str, Any]) -> list[TreeTrial]:
+    return [TreeTrial(**trial) for trial in document["probes"]]
 
 
 def _document(
     spec: RunSpec,
     build: BuildRuntime,
     calibration_id: str,
-    wanted: identity.Identity,
-    probes: list[TreeTrial],
+    expected: identity.Identity,
+    trials: Sequence[TreeTrial],
 ) -> dict[str, Any]:
-    left_out = held_out(probes, fit)
+    left_out = held_out(trials, fit)
     return {
         "calibration_id": calibration_id,
-        "identity": wanted,
+        "identity": expected,
         "clock": spec.clock,
         "device": spec.device_name,
         "profile": spec.profile.name,
-        "cost": fit_cost(spec, build, probes).to_dict(),
-        "probe_count": len(probes),
+        "cost": fit_cost(spec, build, trials).to_dict(),
+        "probe_count": len(trials),
         "leave_one_state_out": {
             "mean_absolute_ns": float(np.mean(left_out.absolute_ns)),
             "mean_relative": float(np.mean(left_out.relative)),
             "worst_relative": float(np.max(left_out.relative)),
         },
-        "probes": [asdict(probe) for probe in probes],
+        "probes": [asdict(trial) for trial in trials],
     }
-
-
-def describe(found: Calibration) -> str:
-    """One line about a stored calibration."""
-    stored = json.loads(found.path.read_text(encoding="utf-8"))
-    error = stored["leave_one_state_out"]["mean_relative"]
-    if found.is_line:
-        error = float(np.mean(held_out(_probes_in(stored), fit_affine).relative))
-    return (
-        f"calibration {found.calibration_id}: {stored['probe_count']} probes on the "
-        f"{stored['clock']} clock, {'b_k on a line, ' if found.is_line else ''}beta "
-        f"{found.cost.expert_ns / 1e3:.0f} us per expert, mean error {100 * error:.1f} % "
-        "(leave one state out)"
-    )

@@ -1,8 +1,9 @@
-"""Probes of a machine and the cost model they give (app. A.2, app. B). Nothing is looked up."""
+"""Forced trees on a runtime and the cost model they give (app. A.2, app. B)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from specfit.base.interfaces import RouteSource
@@ -11,9 +12,8 @@ from specfit.decoding.expert_cache_factory import CLAIRVOYANT, COMMITTED, QUESTI
 from specfit.decoding.factory import build_decoder, build_selector, routes_named
 from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.selection.cost import CostModel
-from specfit.selection.costs import BY_RESIDENCY
+from specfit.selection.cost_forms import BY_RESIDENCY
 from specfit.selection.fit import Fitting, LeaveOneOut, fit, leave_one_out
-from specfit.selection.mean_by_size import BySize, by_size
 from specfit.selection.miss_cost_fit import best_prices, fit_misses
 
 
@@ -24,21 +24,6 @@ def calibration_slots(spec: RunSpec) -> int:
     if spec.config.calibration.at == "own":
         return spec.slots
     return min(spec.config.calibration.slots, spec.geometry.experts)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fit that no file keeps."""
-
-    cost: CostModel
-    sizes: BySize
-
-
-def fitted(spec: RunSpec, build: BuildRuntime) -> Fitted:
-    """What `find_or_make` would have made, for settings that are tried in passing."""
-    probes, k = run_trials(spec, build), spec.kind.probed(spec.config.selector.k)
-    sizes = by_size([probe.family for probe in probes], *columns_of(probes), k)
-    return Fitted(fit_cost(spec, build, probes), sizes)
 
 
 def run_trials(spec: RunSpec, build: BuildRuntime) -> list[TreeTrial]:
@@ -65,30 +50,32 @@ def run_trials(spec: RunSpec, build: BuildRuntime) -> list[TreeTrial]:
     return prober.run(spec.questions.requests())
 
 
-def columns_of(probes: list[TreeTrial]) -> tuple[list[int], list[int], list[int]]:
+def columns_of(trials: Sequence[TreeTrial]) -> tuple[list[int], list[int], list[int]]:
     return (
-        [probe.size for probe in probes],
-        [probe.demand for probe in probes],
-        [probe.cycle_ns for probe in probes],
+        [trial.size for trial in trials],
+        [trial.demand for trial in trials],
+        [trial.cycle_ns for trial in trials],
     )
 
 
-def held_out(probes: list[TreeTrial], fitting: Fitting) -> LeaveOneOut:
-    columns = columns_of(probes)
-    return leave_one_out([probe.state for probe in probes], *columns, max(columns[0]), fitting)
+def held_out(trials: Sequence[TreeTrial], fitting: Fitting) -> LeaveOneOut:
+    columns = columns_of(trials)
+    return leave_one_out([trial.state for trial in trials], *columns, max(columns[0]), fitting)
 
 
-def fit_cost(spec: RunSpec, build: BuildRuntime, probes: list[TreeTrial]) -> CostModel:
+def fit_cost(spec: RunSpec, build: BuildRuntime, trials: Sequence[TreeTrial]) -> CostModel:
     k = spec.kind.probed(spec.config.selector.k)
     if spec.config.cost in BY_RESIDENCY:
-        return _by_residency(spec, build, probes, k)
-    return fit(*columns_of(probes), k)
+        return _by_residency(spec, build, trials, k)
+    return fit(*columns_of(trials), k)
 
 
-def _by_residency(spec: RunSpec, build: BuildRuntime, probes: list[TreeTrial], k: int) -> CostModel:
-    """The price of a miss from probes; the two of hit_miss from the throughput of the questions."""
-    missing = [probe.missing or 0 for probe in probes]
-    sizes, _, times = columns_of(probes)
+def _by_residency(
+    spec: RunSpec, build: BuildRuntime, trials: Sequence[TreeTrial], k: int
+) -> CostModel:
+    """The price of a miss from trials; the two of hit_miss from the throughput of questions."""
+    missing = [trial.missing or 0 for trial in trials]
+    sizes, _, times = columns_of(trials)
     fitted = fit_misses(sizes, missing, times, k)
     if spec.config.cost == "miss":
         return fitted

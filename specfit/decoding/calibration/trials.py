@@ -115,8 +115,8 @@ class TreeTrials:
         """Probes of the first QUESTIONS requests that are long enough."""
         probes: list[TreeTrial] = []
         for request in requests:
-            found = self._question(request)
-            probes += found
+            result = self._question(request)
+            probes += result
             if len({probe.request_id for probe in probes}) == QUESTIONS:
                 return probes
         raise SpecfitError(

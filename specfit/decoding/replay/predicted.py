@@ -22,9 +22,9 @@ class PredictedRoutes(RouteSource):
 
     def read(self, root_token: int, tree: DraftTree, context_tokens: int) -> Routes:
         position = context_tokens - 1 - self._playback.prompt_tokens
-        found = self._predicted[self._playback.recorded][position]
+        result = self._predicted[self._playback.recorded][position]
         rows = 1 + len(tree)
-        routes = found.routes[:rows].astype(np.int64)
-        return Routes(routes[0], routes[1:], found.chances[:rows])
+        routes = result.routes[:rows].astype(np.int64)
+        return Routes(routes[0], routes[1:], result.chances[:rows])
 
     def end_cycle(self) -> None: ...

@@ -8,7 +8,14 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from specfit.base.config import DatasetConfig, DrafterConfig, ModelConfig, RunConfig
+from specfit.base.config import (
+    UNHASHED,
+    DatasetConfig,
+    DrafterConfig,
+    ModelConfig,
+    RunConfig,
+    hashed_part,
+)
 from specfit.base.interfaces import Drafter
 from specfit.base.types import Request, RequestError, Score, SpecfitError
 from specfit.decoding.expert_cache_factory import make_cache, pin_most_used
@@ -21,7 +28,6 @@ from specfit.hardware.clock import ModelledClock
 from specfit.hardware.reference_models import billing
 from specfit.models.target.family import Geometry
 from specfit.selection.registry import selector_spec
-from specfit.storage import identity
 from specfit.storage.recording.files import Recording, file_digest
 from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.recording.route_predictions import Predictions, read_predictions
@@ -161,7 +167,7 @@ def _with_recorded(config: RunConfig, recorded: Any, said: Sequence[str]) -> Run
     whole |= {"threads": recorded["threads"], **sections}
     settled = replace(config, **whole)
     for key in said:
-        decided = key.split(".")[0] in DECIDED and key not in identity.UNHASHED
+        decided = key.split(".")[0] in DECIDED and key not in UNHASHED
         if decided and _at(settled, key) != _at(config, key):
             raise SpecfitError(
                 f"{key}={_shown(config, key)} is not what the recording holds "
@@ -175,7 +181,7 @@ def _at(config: Any, key: str) -> Any:
     for name in key.split("."):
         config = getattr(config, name)
     return (
-        identity.hashed_part(asdict(config), f"{key}.")
+        hashed_part(asdict(config), f"{key}.")
         if is_dataclass(config) and not isinstance(config, type)
         else config
     )
@@ -216,6 +222,11 @@ class ReplayRuntime:
 
     def state(self) -> MachineState:
         return MachineState()
+
+    @property
+    def disk_reads(self) -> None:
+        """No block is read."""
+        return None
 
     @property
     def locked_share(self) -> None:

@@ -21,11 +21,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from specfit.base.published import PublishedShape
 from specfit.base.types import SpecfitError
 from specfit.storage import atomic
-from specfit.storage.recording.layout import FILES, KIND, MOST_EXPERTS, VERSION
 from specfit.storage.recording.requests import RecordedRequest
-from specfit.storage.recording.tables import read_requests, tables_of
+from specfit.storage.recording.tables import (
+    FILES,
+    KIND,
+    MOST_EXPERTS,
+    VERSION,
+    read_requests,
+    tables_of,
+)
 
 MANIFEST = "manifest.json"
 
@@ -231,11 +238,13 @@ ROUTE_COMPRESSION = 0.75
 """zstd on real routes: rows of the public Qwen3-30B-A3B-Instruct-2507 trace laid out as pools, two
 of 18 nodes on the true path (which recur as later roots), the others rows of other texts."""
 
-QWEN3_30B = (
-    plain_bytes_per_1000_tokens(48, 8, 18),
-    round(ROUTE_COMPRESSION * plain_bytes_per_1000_tokens(48, 8, 18)),
-)
-"""Bytes per 1,000 output tokens of 48 layers, top-8 and 18 nodes: before compression, on disk."""
+POOL_NODES = 18  # of the paper's pool: two children a node, five levels
+
+
+def published_bytes_per_1000_tokens(shape: PublishedShape) -> tuple[int, int]:
+    """Bytes per 1,000 output tokens with the paper's pool: before compression, and on disk."""
+    plain = plain_bytes_per_1000_tokens(shape.layers, shape.top_k, POOL_NODES)
+    return plain, round(ROUTE_COMPRESSION * plain)
 
 
 def merged(recordings: Sequence[Recording], named: Callable[[Mapping[str, Any]], str]) -> Recording:

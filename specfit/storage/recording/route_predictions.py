@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from specfit.base.types import SpecfitError
 from specfit.storage import atomic
-from specfit.storage.columns import REQUEST_ID, Column, Layout
 from specfit.storage.recording.files import MANIFEST, Recording, Shape, file_digest
-from specfit.storage.recording.layout import BYTES
 from specfit.storage.recording.requests import RecordedRequest
+from specfit.storage.recording.tables import BYTES
+from specfit.storage.tables import REQUEST_ID, Column, Layout
 
 VERSION = 1
 KIND = "specfit predictions"

@@ -1,4 +1,9 @@
-"""Recorded requests to tables and back, without a loop over nodes."""
+"""The three files of a recording: every column, its version; requests to tables and back.
+
+Expert ids are single bytes, in the router's own order. A file may hold routes of further sources,
+each in a column of its own named `routes_<source>` and laid out like `routes`. Nothing here loops
+over nodes.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,73 @@ import numpy as np
 import pyarrow as pa
 
 from specfit.base.types import IntArray, Request
-from specfit.storage.recording.layout import CALIBRATION, POOLS, PROMPTS
 from specfit.storage.recording.requests import Bytes, Pools, RecordedRequest
+from specfit.storage.tables import REQUEST_ID, Column, Layout
+
+VERSION = 1
+KIND = "specfit recording"
+MOST_EXPERTS = 256  # an expert id is one byte
+
+IDS, SMALL, BYTES = pa.list_(pa.int32()), pa.list_(pa.int16()), pa.large_binary()
+
+POOLS = Layout(
+    "One row per (request, position) at which a cycle can start.",
+    (
+        REQUEST_ID,
+        Column("position", pa.int32(), "Index of the root in output_ids."),
+        Column("tokens", IDS, "Drafted token ids [N], in level order, full depth."),
+        Column("parents", SMALL, "Parent of each node [N]; -1 is the root."),
+        Column("path_probs", IDS, "Path probability of each node [N], in units of 2**-20."),
+        Column("accepted", BYTES, "Bit mask over nodes, low bit first: on the greedy path."),
+        Column("routes", BYTES, "Expert ids [1 + N, L, k], one byte each; row 0 is the root."),
+        Column(
+            "features",
+            BYTES,
+            "Head's float16 [U, F] at the U distinct parents, root first.",
+            True,
+        ),
+    ),
+)
+
+PROMPTS = Layout(
+    "One row per request, in the order of the workload.",
+    (
+        Column("row", pa.int64(), "Place of the request among the workload's examples."),
+        REQUEST_ID,
+        Column("example_digest", pa.string(), "Identity of the example the prompt was made from."),
+        Column("status", pa.string(), "ok, or why the request failed."),
+        Column("prompt_ids", IDS, "Token ids of the prompt [P].", True),
+        Column(
+            "cut_tokens", pa.int64(), "Document tokens that the workload's limit removed.", True
+        ),
+        Column("max_new_tokens", pa.int64(), "Cap on the output.", True),
+        Column("output_ids", IDS, "Greedy token ids, the stop token included.", True),
+        Column("stop_reason", pa.string(), "eos or length.", True),
+        Column("output_text", pa.string(), "The output as text.", True),
+        Column("score", pa.float64(), "The workload's score of the output.", True),
+        Column("prompt_routes", BYTES, "Expert ids [P, L, k], one byte each.", True),
+    ),
+)
+
+
+def _pool_lists() -> pa.DataType:
+    inner = [column for column in POOLS.columns if column.name != REQUEST_ID.name]
+    return pa.list_(pa.struct([pa.field(c.name, c.type, c.nullable) for c in inner]))
+
+
+CALIBRATION = Layout(
+    "One row per calibration question that was walked, in order.",
+    (
+        *PROMPTS.columns,
+        Column("pools", _pool_lists(), "Rows of pools.parquet up to the last probed position."),
+    ),
+)
+
+FILES: dict[str, Layout] = {
+    "pools.parquet": POOLS,
+    "prompts.parquet": PROMPTS,
+    "calibration.parquet": CALIBRATION,
+}
 
 Tables = dict[str, pa.Table]
 

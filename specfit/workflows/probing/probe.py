@@ -42,12 +42,12 @@ def probe_to_file(config: RunConfig, say: Callable[[str], None]) -> Path:
     requests, tokens = config.limit or REQUESTS, config.max_new_tokens or TOKENS
     config = replace(config, limit=max(2, requests), max_new_tokens=tokens)
     prepare(config, perform, say)
-    found = probe_machine(config, config.cache_slots)
-    path = Path(config.results_dir) / FOLDER / f"{found.profile.name}.json"
+    result = probe_machine(config, config.cache_slots)
+    path = Path(config.results_dir) / FOLDER / f"{result.profile.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     of = {"model": probed_model(config), "provenance": collect().as_dict()}
-    write_json(path, found.document() | of)
-    for line in report(found):
+    write_json(path, result.document() | of)
+    for line in report(result):
         say(line)
     return path
 
@@ -58,30 +58,30 @@ def probed_model(config: RunConfig) -> str:
     return config.model.name if layers is None else f"{config.model.name}, {layers} layers"
 
 
-def report(found: Probed) -> list[str]:
+def report(result: Probed) -> list[str]:
     """What a person reads: the link, the constants and their spread, the modelled clock's error."""
     from specfit.report.clock_check import BUSY
 
     lines = ["memory    bytes       GB/s (slowest, fastest repeat)"]
-    for row in found.link:
+    for row in result.link:
         lines.append(
             f"{row.memory:8}  {row.size_bytes:10}  {row.gbps:6.2f} "
             f"({row.low_gbps:.2f}, {row.high_gbps:.2f})"
         )
-    for name in found.profile.notes:
-        low, high = found.spread.get(name, (None, None))
+    for name in result.profile.notes:
+        low, high = result.spread.get(name, (None, None))
         left_out = "" if low is None else f" ({low:.4g} to {high:.4g}, one request left out)"
-        lines.append(f"{name} = {getattr(found.profile, name):.4g}{left_out}")
+        lines.append(f"{name} = {getattr(result.profile, name):.4g}{left_out}")
     lines.append("system        cycles  measured s  modelled s  error     decode alone")
-    for c in found.compared:
+    for c in result.compared:
         lines.append(
             f"{c.system:13} {c.cycles:6}  {c.measured_ns / 1e9:10.3f}  {c.modelled_ns / 1e9:10.3f}"
             f"  {100 * c.error:+6.1f} %  {100 * c.decode_error:+6.1f} %"
         )
-    worst = max(abs(c.error) for c in found.compared)
+    worst = max(abs(c.error) for c in result.compared)
     word = "within" if worst <= GOAL else "outside"
     lines.append(f"worst error {100 * worst:.1f} %, {word} the goal of {100 * GOAL:.0f} %")
-    if found.load_per_core is not None and found.load_per_core >= BUSY:
-        busy = f"{found.load_per_core:.1f} processes per core"
+    if result.load_per_core is not None and result.load_per_core >= BUSY:
+        busy = f"{result.load_per_core:.1f} processes per core"
         lines.append(f"the machine was busy ({busy}): repeat this on an idle one")
     return lines

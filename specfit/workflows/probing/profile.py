@@ -127,14 +127,14 @@ def overlaps(spec: LiveRunSpec) -> bool:
 
 def profile_from(seen: Group, spec: LiveRunSpec, link: Sequence[Bandwidth]) -> Profile:
     slug = "-".join("".join(c if c.isalnum() else " " for c in spec.device_name.lower()).split())
-    found = constants(seen, spec, link)
+    result = constants(seen, spec, link)
     return Profile(
         name=f"probe-{slug}",
         gpu_names=(spec.device_name,),
         overlap=overlaps(spec),
         copies_in_flight=spec.profile.copies_in_flight,
-        notes=dict.fromkeys(found, "measured"),
-        **found,  # type: ignore[arg-type]
+        notes=dict.fromkeys(result, "measured"),
+        **result,  # type: ignore[arg-type]
     )
 
 

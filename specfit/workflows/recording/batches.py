@@ -33,14 +33,16 @@ def record_requests(
             failed[row] = str(error)
             continue
         greedy[row] = recorder.greedy(request, known.get(request.request_id))
-    found = dict(zip(greedy, recorder.record(list(greedy.values())) if greedy else [], strict=True))
+    result = dict(
+        zip(greedy, recorder.record(list(greedy.values())) if greedy else [], strict=True)
+    )
     recorded = []
     for row in rows:
         name, digest = workload.ids[row], workload.digests[row]
         if row in failed:
             recorded.append(RecordedRequest(row, name, digest, failed[row]))
             continue
-        one = _recorded(row, digest, greedy[row], *found[row])
+        one = _recorded(row, digest, greedy[row], *result[row])
         text = workload.text(greedy[row].request, greedy[row].output_ids)
         score = workload.score(greedy[row].request, text).value
         recorded.append(replace(one, output_text=text, score=score))
@@ -61,8 +63,8 @@ def record_calibration(spec: LiveRunSpec, recorder: Recorder) -> Iterator[Record
 
     walked = answers()
     while batch := list(islice(walked, spec.config.record.batch)):
-        found = recorder.record([answer for _, answer in batch], most=POSITIONS[-1])
-        for (row, answer), (prompt, pools) in zip(batch, found, strict=True):
+        result = recorder.record([answer for _, answer in batch], most=POSITIONS[-1])
+        for (row, answer), (prompt, pools) in zip(batch, result, strict=True):
             yield _recorded(row, "", answer, prompt, pools)
 
 

@@ -59,16 +59,16 @@ def add_predictions(spec: LiveRunSpec, recording: Recording, say: Say) -> Path:
     pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
     predictor = load_predictor(file, pair, spec.device)
     teacher = _Teacher(spec, predictor)
-    found: dict[str, list[Predicted]] = {}
+    result: dict[str, list[Predicted]] = {}
     # Calibration texts too: with prefetching, probes are predicted as the run is.
     asked = [(key, one) for key, one in keyed(recording) if one.positions]
     for start in range(0, len(asked), spec.config.record.batch):
         batch = asked[start : start + spec.config.record.batch]
         predicted = teacher.predict([one for _, one in batch])
-        found |= {key: ones for (key, _), ones in zip(batch, predicted, strict=True)}
-        say(f"predicted {len(found)} of {len(asked)} requests")
+        result |= {key: ones for (key, _), ones in zip(batch, predicted, strict=True)}
+        say(f"predicted {len(result)} of {len(asked)} requests")
     about = {"source": "learned", "provenance": provenance.collect().as_dict()}
-    return write_predictions(recording, digest, found, about)
+    return write_predictions(recording, digest, result, about)
 
 
 class _Teacher:
@@ -89,15 +89,15 @@ class _Teacher:
             assert one.request is not None and one.output_ids is not None
             texts.append(np.concatenate([one.request.prompt_ids, one.output_ids[: one.positions]]))
         passes = self._target.text(texts)
-        found = []
+        result = []
         for one, text, done in zip(batch, texts, passes, strict=True):
             trees, features = self._drafter.pools(text, done.features, one.positions)
             self._refuse_others(one, trees)
             roots = text[-one.positions :].tolist()
             uses = recent_uses(one, DECAYS, self._predictor.shape.experts)
             at_each = zip(trees, features, roots, uses, strict=True)
-            found.append([self._position(*at_one) for at_one in at_each])
-        return found
+            result.append([self._position(*at_one) for at_one in at_each])
+        return result
 
     @torch.inference_mode()
     def _position(self, tree: DraftTree, features: torch.Tensor, root: int, use: Use) -> Predicted:

@@ -22,10 +22,9 @@ def record(composed: Any) -> int:
     from specfit.storage import identity
     from specfit.storage.recording.files import read_manifest
     from specfit.storage.recording.stats import Plain
-    from specfit.workflows.countdown import Countdown
-    from specfit.workflows.expectation import expected_recording
-    from specfit.workflows.progress import headline, say
+    from specfit.workflows.progress import Countdown, headline, say
     from specfit.workflows.recording.recorder import make_recording, recording_identity, shard_rows
+    from specfit.workflows.run_time import expected_recording
 
     spec = resolve(config, config.record.split)
     say(headline(spec))
@@ -87,10 +86,14 @@ def predict(config: RunConfig) -> int:
 
 def size_line(folder: Path) -> str:
     """Bytes of this recording, and of one of Qwen3-30B-A3B."""
-    from specfit.storage.recording.files import QWEN3_30B, bytes_per_1000_tokens
+    from specfit.base.published import QWEN3_30B_A3B
+    from specfit.storage.recording.files import (
+        bytes_per_1000_tokens,
+        published_bytes_per_1000_tokens,
+    )
 
     here = bytes_per_1000_tokens(folder)
-    plain, stored = QWEN3_30B
+    plain, stored = published_bytes_per_1000_tokens(QWEN3_30B_A3B)
     return (
         f"size: {here / 1e6:.2f} MB per 1,000 output tokens, prompts included; Qwen3-30B-A3B: "
         f"{plain / 1e6:.1f} MB before compression, about {stored / 1e6:.1f} on disk, and 0.4 more "

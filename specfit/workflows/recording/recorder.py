@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from specfit.base.config import RunConfig
+from specfit.base.config import RunConfig, hashed_part
 from specfit.base.types import SpecfitError
 from specfit.decoding.live import build_runtime
 from specfit.decoding.replay.plain import plain_decoding
@@ -26,9 +26,9 @@ from specfit.storage.recording.files import (
     read_manifest,
     write_recording,
 )
-from specfit.storage.recording.layout import VERSION
 from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.recording.stats import Tally
+from specfit.storage.recording.tables import VERSION
 from specfit.storage.rows import load_run
 from specfit.workflows.execute import requests_digest
 from specfit.workflows.recording.batches import record_calibration, record_requests
@@ -68,7 +68,7 @@ def recording_identity(spec: LiveRunSpec) -> identity.Identity:
         "prefill_chunk": config.prefill_chunk,
         "threads": config.threads,
     }
-    return identity.hashed_part(parts | ({"features": True} if config.record.features else {}))
+    return hashed_part(parts | ({"features": True} if config.record.features else {}))
 
 
 def recording_folder(spec: LiveRunSpec) -> Path:
@@ -184,8 +184,8 @@ class _Making:
             watch.starts(len(rows), len(done))
         for start in range(0, len(left), spec.config.record.batch):
             batch = left[start : start + spec.config.record.batch]
-            found = record_requests(spec, self._recorder, batch, self._known)
-            self._keep(f"{batch[0]:06d}", found, [], self._source)
+            result = record_requests(spec, self._recorder, batch, self._known)
+            self._keep(f"{batch[0]:06d}", result, [], self._source)
             if watch is not None:
                 watch.advances(len(batch))
             else:
@@ -249,14 +249,14 @@ def _known_outputs(spec: LiveRunSpec) -> tuple[dict[str, Sequence[int]], str | N
     """Greedy ids by request of a finished run with the same requests and target, and its id."""
     runs = Path(spec.config.results_dir) / "runs"
     config = spec.config
-    wanted = {
+    requested = {
         "requests_digest": requests_digest(spec),
         "target_digest": spec.target_digest,
         "dtype": config.model.dtype,
         "threads": config.threads,
         "device": spec.device_name,
     }
-    for folder, manifest in finished_runs(runs, **wanted):
+    for folder, manifest in finished_runs(runs, **requested):
         rows = load_run(folder).requests
         known: dict[str, Sequence[int]] = {
             str(name): [int(token) for token in ids]

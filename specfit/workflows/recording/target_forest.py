@@ -39,12 +39,12 @@ class Forest:
     def groups(self, most: int) -> list[slice]:
         """Neighbouring rows whose nodes together are `most` at most (or one row)."""
         borders = [0, *(np.flatnonzero(np.diff(self.rows)) + 1).tolist(), len(self)]
-        found, begin = [], 0
+        result, begin = [], 0
         for border, after in pairwise(borders):
             if after - begin > most and border > begin:
-                found.append(slice(begin, border))
+                result.append(slice(begin, border))
                 begin = border
-        return [*found, slice(begin, len(self))] if len(self) else []
+        return [*result, slice(begin, len(self))] if len(self) else []
 
     def mask(self, group: slice, length: int) -> NDArray[np.bool_]:
         """[G, length + G]: a node sees the text up to its row, its ancestors and itself."""

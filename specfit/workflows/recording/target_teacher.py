@@ -107,13 +107,13 @@ class TeacherTarget:
         pairs = zip(passes, forests, strict=True)
         attends = [self._pooled(done.kv, forest) for done, forest in pairs]
         _, _, routes = self._through(hidden, attends, whole=False)
-        found = []
+        result = []
         for done, forest, routed in zip(passes, forests, routes, strict=True):
             known = np.concatenate([done.routes, routed])  # by place
             roots = done.routes[len(done.routes) - len(forest.places) :]
             places = zip(roots, forest.places, strict=True)
-            found.append([Routes(root, known[own]) for root, own in places])
-        return found
+            result.append([Routes(root, known[own]) for root, own in places])
+        return result
 
     # -- the layer loop ----------------------------------------------------------------------------
 

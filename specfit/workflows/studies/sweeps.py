@@ -18,7 +18,7 @@ from typing import Any
 
 from specfit.base.config import RunConfig, SelectorConfig
 from specfit.base.types import SpecfitError
-from specfit.decoding.calibration.files import find_or_make
+from specfit.decoding.calibration.files import calibrated_cost
 from specfit.decoding.cycle import Cycle
 from specfit.decoding.factory import build_decoder, build_selector
 from specfit.decoding.replay.narrow import NarrowDrafter, narrowed, unseen_levels
@@ -103,7 +103,7 @@ class Sweep:
         if not spec.kind.needs_cost:
             return None
         whole = replace(spec, recording=self._recording)
-        cost = find_or_make(whole, replay_runtime, self._results / "replays").cost
+        cost = calibrated_cost(whole, replay_runtime, self._results / "replays").cost
         return CostModel(cost.intercepts_ns, beta * cost.expert_ns)
 
 

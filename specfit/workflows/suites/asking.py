@@ -28,6 +28,6 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
 def plans_of(options: argparse.Namespace) -> list[Plan]:
     """Raises SpecfitError for a suite, a size or an override that is not understood."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    wanted = Wanted(options.size, tuple(options.overrides), options.repeats, options.results)
+    requested = Wanted(options.size, tuple(options.overrides), options.repeats, options.results)
     names = options.suite or suite_names(options.experiments)
-    return plan_suites(names, wanted, options.experiments)
+    return plan_suites(names, requested, options.experiments)

@@ -92,15 +92,15 @@ def metrics(run: RunRows) -> dict[str, float | None]:
 
 def reasons(here: Manifest, there: Manifest) -> list[str]:
     """The identity's first difference, then versions and machine: what can change low bits."""
-    found = []
+    result = []
     differs = first_difference(here.identity, there.identity)
     if differs is not None:
-        found.append(f"another run: {differs} differs")
+        result.append(f"another run: {differs} differs")
     ours, theirs = (_described(manifest) for manifest in (here, there))
     for name in sorted(set(ours) | set(theirs)):
         if ours.get(name) != theirs.get(name):
-            found.append(f"{name}: {_said(ours, name)} here, {_said(theirs, name)} there")
-    return found
+            result.append(f"{name}: {_said(ours, name)} here, {_said(theirs, name)} there")
+    return result
 
 
 def _described(manifest: Manifest) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Configs of many cells: their group choices are composed once.
 
 Composing takes Hydra a tenth of a second, and a suite has hundreds of cells that differ in values
-alone. Those are put in by Hydra's own code, so that the result is what `compose` gives.
+alone. Those are put in here; what is not a plain value is left to `compose`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
 from specfit.base.paths import CONF
 from specfit.workflows.hydra_cli import compose
 from specfit.workflows.suites.files import key_of
@@ -18,14 +21,18 @@ from specfit.workflows.suites.files import key_of
 
 def composed(line: Sequence[str]) -> Any:
     """The config of `python -m specfit.run <line>`, for the caller to change."""
-    from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     values = OverridesParser.create().parse_overrides([v for v in line if not is_choice(v)])
-    if any(value.is_sweep_override() for value in values):
-        return compose(list(line))  # which refuses it
     config = copy.deepcopy(_chosen(tuple(item for item in line if is_choice(item))))
-    ConfigLoaderImpl._apply_overrides_to_config(values, config)
+    try:
+        for value in values:
+            if value.is_sweep_override() or value.is_delete() or value.package is not None:
+                return compose(list(line))
+            adds = value.is_add() or value.is_force_add()
+            OmegaConf.update(config, value.key_or_group, value.value(), force_add=adds)
+    except OmegaConfBaseException:
+        return compose(list(line))  # which says what is wrong
     return config
 
 

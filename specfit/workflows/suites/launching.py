@@ -49,9 +49,16 @@ def launch(cells: Sequence[Planned], results: Path, launcher: str, values: Seque
             traceback.print_exc()
 
 
+class NoCallbacks:
+    """What Hydra tells a person's callbacks of a job; our configs name none."""
+
+    def on_job_start(self, **_: Any) -> None: ...
+
+    def on_job_end(self, **_: Any) -> None: ...
+
+
 def _launcher(chosen: Sequence[str], task: Any) -> Any:
     """Hydra's own way from a config to a launcher, without its sweeper: lines are no product."""
-    from hydra._internal.callbacks import Callbacks
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.plugins import Plugins
     from hydra.errors import HydraException
@@ -60,8 +67,9 @@ def _launcher(chosen: Sequence[str], task: Any) -> Any:
     loader = GlobalHydra.instance().config_loader()
     try:
         config = loader.load_configuration("config", list(chosen), run_mode=RunMode.MULTIRUN)
+        nothing: Any = NoCallbacks()
         return Plugins.instance().instantiate_launcher(
-            hydra_context=HydraContext(loader, Callbacks(config)),
+            hydra_context=HydraContext(loader, nothing),
             task_function=task,
             config=config,
         )

@@ -36,18 +36,18 @@ def test_the_closure_shares_the_papers_probes(facts_of: Any) -> None:
 
 
 def test_its_cost_is_the_line_through_them(facts_of: Any, calibration: Path) -> None:
-    from specfit.decoding.calibration.files import describe, find_or_make
+    from specfit.decoding.calibration.files import calibrated_cost
     from specfit.decoding.live import build_runtime
 
     said = ("selector=closure", "selector.k=25", f"calibration.path={calibration}")
-    found = find_or_make(facts_of(*said), build_runtime, calibration.parent)
+    found = calibrated_cost(facts_of(*said), build_runtime, calibration.parent)
     probes = json.loads(calibration.read_text())["probes"]
     columns = [[probe[name] for probe in probes] for name in ("size", "demand", "cycle_ns")]
     expected = fit_affine(*columns, 25)
     assert found.is_line and found.cost.k == 25 and not found.made_now
     assert np.array_equal(found.cost.intercepts_ns, expected.intercepts_ns)
     assert affine(found.cost).node >= 0, "what the closure asks of it"
-    assert "b_k on a line" in describe(found)
+    assert "b_k on a line" in found.sentence()
 
 
 def test_a_run_of_the_closure(

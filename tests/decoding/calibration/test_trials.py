@@ -20,7 +20,7 @@ from specfit.selection.fit import fit, leave_one_out
 from specfit.selection.selectors import NoDraft
 from tests.fakes.pairs import EXPERTS as PAIR_EXPERTS
 from tests.fakes.pairs import Pair
-from tests.fakes.scripted import (
+from tests.fakes.table_model import (
     EXPERT_BYTES,
     EXPERTS,
     LAYERS,

@@ -13,15 +13,15 @@ from specfit.decoding.replay.parts import RecordedRoutes, RecordedTarget
 from specfit.decoding.replay.playback import Playback
 from specfit.selection.forced_trees import most_probable
 from specfit.storage.recording.requests import RecordedRequest
-from tests.decoding.replay import scripts
-from tests.fakes.scripted import EXPERT_BYTES, EXPERTS, LAYERS
+from tests.fakes import table_model
+from tests.fakes.table_model import EXPERT_BYTES, EXPERTS, LAYERS
 
-ASKED = scripts.requests(0, 5, 60)
+ASKED = table_model.requests(0, 5, 60)
 
 
 @pytest.fixture(scope="module")
 def recorded() -> list[RecordedRequest]:
-    return scripts.record(ASKED)
+    return table_model.record(ASKED)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 99])
@@ -50,21 +50,21 @@ def test_the_most_probable_nodes_are_kept(recorded: list[RecordedRequest], width
 def decoded(recorded: list[RecordedRequest], name: str, width: int):  # type: ignore[no-untyped-def]
     from specfit.experts.cache import ExpertCache
 
-    selector = scripts.selectors()[name]
+    selector = table_model.selectors()[name]
     playback = Playback([narrowed(one, width) for one in recorded])
     target = RecordedTarget(playback, ExpertCache(LAYERS, EXPERTS, 3), EXPERT_BYTES, None)
     routes = RecordedRoutes(playback) if selector.reads_routes else None
-    drafter = NarrowDrafter(playback, scripts.DEPTH)
-    decoder = Decoder(target, drafter, routes, selector, scripts.clock())
-    return list(scripts.decode(decoder, ASKED))
+    drafter = NarrowDrafter(playback, table_model.DEPTH)
+    decoder = Decoder(target, drafter, routes, selector, table_model.clock())
+    return list(table_model.decode(decoder, ASKED))
 
 
 @pytest.mark.parametrize("name", ["eagle3_cache", "specfit", "specfit, full depth"])
 def test_a_width_that_drops_nothing_changes_nothing(
     recorded: list[RecordedRequest], name: str
 ) -> None:
-    plain = scripts.replayed(recorded, scripts.selectors()[name], 3, None, None)
-    expected = [cycle.record for cycle in scripts.decode(plain, ASKED)]
+    plain = table_model.replayed(recorded, table_model.selectors()[name], 3, None, None)
+    expected = [cycle.record for cycle in table_model.decode(plain, ASKED)]
     assert [cycle.record for cycle in decoded(recorded, name, 99)] == expected
 
 
@@ -75,11 +75,13 @@ def test_levels_that_came_to_nothing_are_counted(recorded: list[RecordedRequest]
     assert {len(one.tree) for one in drafted} == {1}
     taken = [len(one.selection.nodes) for one in drafted]
     assert any(taken)
-    assert [unseen_levels(one, scripts.DEPTH, adaptive=True) for one in drafted] == taken
-    assert {unseen_levels(one, scripts.DEPTH, adaptive=False) for one in drafted} == {2}
+    assert [unseen_levels(one, table_model.DEPTH, adaptive=True) for one in drafted] == taken
+    assert {unseen_levels(one, table_model.DEPTH, adaptive=False) for one in drafted} == {2}
     assert {unseen_levels(one, 1, adaptive=True) for one in drafted} == {0}
     stopped = Drafted(drafted[0].tree, None, Selection(()))
-    assert unseen_levels(stopped, scripts.DEPTH, adaptive=True) == 0, "nothing more was asked for"
+    assert unseen_levels(stopped, table_model.DEPTH, adaptive=True) == 0, (
+        "nothing more was asked for"
+    )
 
 
 def test_output_is_what_it_was(recorded: list[RecordedRequest]) -> None:

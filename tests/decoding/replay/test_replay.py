@@ -18,8 +18,8 @@ from specfit.decoding.replay.routes import KnownRoutes
 from specfit.experts.cache import ExpertCache
 from specfit.models.routes.atlas import AtlasRoutes
 from specfit.storage.recording.requests import accepted_nodes
-from tests.decoding.replay import scripts
-from tests.fakes.scripted import (
+from tests.fakes import table_model
+from tests.fakes.table_model import (
     EXPERT_BYTES,
     EXPERTS,
     LAYERS,
@@ -28,16 +28,16 @@ from tests.fakes.scripted import (
     chain,
 )
 
-ASKED = scripts.requests(0, 5, 11, 60, 70)  # the last two end with the stop token
+ASKED = table_model.requests(0, 5, 11, 60, 70)  # the last two end with the stop token
 
 
 @pytest.fixture(scope="module")
 def recorded():  # type: ignore[no-untyped-def]
-    return scripts.record(ASKED)
+    return table_model.record(ASKED)
 
 
 CASES = [
-    *product(scripts.selectors(), [0, 3, 8, EXPERTS], [None], [None]),
+    *product(table_model.selectors(), [0, 3, 8, EXPERTS], [None], [None]),
     *product(["specfit", "specfit, full depth"], [3], [0.6, 0.0], [None]),
     ("eagle3_cache", 3, None, 2),
 ]
@@ -45,10 +45,10 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "slots", "accuracy", "chunk"), CASES)
 def test_records_equal_the_live_ones(recorded, name, slots, accuracy, chunk) -> None:  # type: ignore[no-untyped-def]
-    selector = scripts.selectors()[name]
-    live = scripts.live(selector, slots, accuracy, chunk)
-    replay = scripts.replayed(recorded, selector, slots, accuracy, chunk)
-    cycles = zip(scripts.decode(live, ASKED), scripts.decode(replay, ASKED), strict=True)
+    selector = table_model.selectors()[name]
+    live = table_model.live(selector, slots, accuracy, chunk)
+    replay = table_model.replayed(recorded, selector, slots, accuracy, chunk)
+    cycles = zip(table_model.decode(live, ASKED), table_model.decode(replay, ASKED), strict=True)
     accepted = 0
     for a, b in cycles:
         assert a.record == b.record
@@ -63,17 +63,17 @@ def test_records_equal_the_live_ones(recorded, name, slots, accuracy, chunk) -> 
 @pytest.mark.parametrize("slots", [0, 5])
 def test_probes_equal_the_live_ones(slots: int) -> None:
     """Questions that end too early are walked as well: they warm the cache for the next one."""
-    asked = scripts.requests(60, 0, 3, 7, new_tokens=64)
-    target = ScriptedTarget(chain(*scripts.TEXT), slots)
-    drafter = ScriptedDrafter(scripts.GUESSES, scripts.DEPTH)
-    live = TreeTrials(target, drafter, AtlasRoutes(target), scripts.clock(), EXPERTS, 7)
-    playback = Playback(scripts.record(asked, most=48))
+    asked = table_model.requests(60, 0, 3, 7, new_tokens=64)
+    target = ScriptedTarget(chain(*table_model.TEXT), slots)
+    drafter = ScriptedDrafter(table_model.GUESSES, table_model.DEPTH)
+    live = TreeTrials(target, drafter, AtlasRoutes(target), table_model.clock(), EXPERTS, 7)
+    playback = Playback(table_model.record(asked, most=48))
     parts = (
         RecordedTarget(playback, ExpertCache(LAYERS, EXPERTS, slots), EXPERT_BYTES, None),
-        RecordedDrafter(playback, scripts.DEPTH),
+        RecordedDrafter(playback, table_model.DEPTH),
         RecordedRoutes(playback),
     )
-    replay = TreeTrials(*parts, scripts.clock(), EXPERTS, 7)
+    replay = TreeTrials(*parts, table_model.clock(), EXPERTS, 7)
     assert live.run(iter(asked)) == replay.run(iter(asked))
 
 
@@ -87,9 +87,9 @@ def test_accepted_nodes_follow_the_greedy_text() -> None:
 
 
 def test_an_unknown_prompt_is_refused(recorded) -> None:  # type: ignore[no-untyped-def]
-    decoder = scripts.replayed(recorded, scripts.selectors()["ar_cache"], 3, None, None)
+    decoder = table_model.replayed(recorded, table_model.selectors()["ar_cache"], 3, None, None)
     with pytest.raises(SpecfitError, match="no request with this prompt"):
-        next(decoder.decode(scripts.requests(20)[0]))
+        next(decoder.decode(table_model.requests(20)[0]))
 
 
 # -- routes=recording ------------------------------------------------------------------------------
@@ -98,8 +98,8 @@ def test_an_unknown_prompt_is_refused(recorded) -> None:  # type: ignore[no-unty
 def decode_with(known: KnownRoutes, target: ScriptedTarget, drafter: ScriptedDrafter):  # type: ignore[no-untyped-def]
     from specfit.decoding.decoder import Decoder
 
-    selector = scripts.selectors()["specfit"]
-    return Decoder(target, drafter, known, selector, scripts.clock())
+    selector = table_model.selectors()["specfit"]
+    return Decoder(target, drafter, known, selector, table_model.clock())
 
 
 def decode_counting(decoder, known: KnownRoutes):  # type: ignore[no-untyped-def]
@@ -112,36 +112,36 @@ def decode_counting(decoder, known: KnownRoutes):  # type: ignore[no-untyped-def
 
 
 def test_live_routes_from_a_recording_ask_the_target_nothing(recorded) -> None:  # type: ignore[no-untyped-def]
-    target = ScriptedTarget(chain(*scripts.TEXT), 3)
+    target = ScriptedTarget(chain(*table_model.TEXT), 3)
     known = KnownRoutes(Playback(recorded), AtlasRoutes(target))
-    decoder = decode_with(known, target, ScriptedDrafter(scripts.GUESSES, scripts.DEPTH))
+    decoder = decode_with(known, target, ScriptedDrafter(table_model.GUESSES, table_model.DEPTH))
     records, counts = decode_counting(decoder, known)
-    plain = scripts.live(scripts.selectors()["specfit"], 3, None, None)
-    assert records == [cycle.record for cycle in scripts.decode(plain, ASKED)]
+    plain = table_model.live(table_model.selectors()["specfit"], 3, None, None)
+    assert records == [cycle.record for cycle in table_model.decode(plain, ASKED)]
     assert target.observed == []
     assert counts == (sum(record.cycle > 0 for record in records), 0)
 
 
 def test_another_pool_falls_back_to_the_atlas_and_is_counted(recorded) -> None:  # type: ignore[no-untyped-def]
     """The head differs on one token: only cycles whose pool holds a guess after it fall back."""
-    other = scripts.GUESSES | {TEXT_TOKEN: (300, 301)}
-    target = ScriptedTarget(chain(*scripts.TEXT), 3)
+    other = table_model.GUESSES | {TEXT_TOKEN: (300, 301)}
+    target = ScriptedTarget(chain(*table_model.TEXT), 3)
     known = KnownRoutes(Playback(recorded), AtlasRoutes(target))
-    decoder = decode_with(known, target, ScriptedDrafter(other, scripts.DEPTH))
+    decoder = decode_with(known, target, ScriptedDrafter(other, table_model.DEPTH))
     records, (cycles, fallbacks) = decode_counting(decoder, known)
     assert 0 < fallbacks < cycles
     assert target.observed, "the target was asked instead"
     assert all(record.route_mismatches in (0, None) for record in records)
 
 
-TEXT_TOKEN = scripts.TEXT[9]
+TEXT_TOKEN = table_model.TEXT[9]
 
 
 def test_a_request_that_was_not_recorded_falls_back() -> None:
-    target = ScriptedTarget(chain(*scripts.TEXT), 3)
-    known = KnownRoutes(Playback(scripts.record(ASKED[:1])), AtlasRoutes(target))
-    decoder = decode_with(known, target, ScriptedDrafter(scripts.GUESSES, scripts.DEPTH))
-    list(scripts.decode(decoder, ASKED[1:2]))
+    target = ScriptedTarget(chain(*table_model.TEXT), 3)
+    known = KnownRoutes(Playback(table_model.record(ASKED[:1])), AtlasRoutes(target))
+    decoder = decode_with(known, target, ScriptedDrafter(table_model.GUESSES, table_model.DEPTH))
+    list(table_model.decode(decoder, ASKED[1:2]))
     assert known.fallbacks == known.cycles > 0
 
 
@@ -165,12 +165,17 @@ def test_a_replay_needs_no_torch(tmp_path: Path) -> None:
 
     config = {
         "model": {"name": "scripted", "path": "nowhere", "calibration_dataset": "embedded_gsm8k"},
-        "drafter": {"name": "scripted", "path": "nowhere", "top_k": 2, "max_depth": scripts.DEPTH},
+        "drafter": {
+            "name": "scripted",
+            "path": "nowhere",
+            "top_k": 2,
+            "max_depth": table_model.DEPTH,
+        },
         "dataset": {"name": "scripted", "source": "jsonl", "max_new_tokens": 30},
         "max_new_tokens": 30,
         "threads": 1,
     }
-    whole = scripts.recording(ASKED, config=config)
+    whole = table_model.recording(ASKED, config=config)
     write_recording(tmp_path / "recordings" / "scripted", whole)
     said = ["recording=scripted", f"results_dir={tmp_path}", "selector=eagle3_cache"]
     said += ["cache_slots=3", "gpu.billed=self"]
@@ -184,10 +189,10 @@ def test_a_replay_needs_no_torch(tmp_path: Path) -> None:
 
 
 def test_levels_of_a_pool_are_parts_of_it() -> None:
-    playback = Playback(scripts.record(ASKED[:1]))
+    playback = Playback(table_model.record(ASKED[:1]))
     playback.begin(ASKED[0].prompt_ids)
     playback.seek(0)
-    for levels in range(1, scripts.DEPTH + 1):
+    for levels in range(1, table_model.DEPTH + 1):
         part = playback.tree.upto(levels)
         assert part.levels == levels
         DraftTree(part.tokens, part.parents, part.depths, part.path_probs)  # asserts itself

@@ -15,8 +15,8 @@ from specfit.models.routes.last_token import LastTokenRoutes
 from specfit.models.routes.recent_use import RecentUse
 from specfit.models.routes.token_table import TokenTableRoutes
 from specfit.selection.selectors import SpecFit
-from tests.decoding.replay import scripts
-from tests.fakes.scripted import (
+from tests.fakes import table_model
+from tests.fakes.table_model import (
     EXPERT_BYTES,
     EXPERTS,
     LAYERS,
@@ -27,7 +27,7 @@ from tests.fakes.scripted import (
 )
 from tests.models.routes.predictors import random_table
 
-ASKED = scripts.requests(0, 5, 60)
+ASKED = table_model.requests(0, 5, 60)
 VOCABULARY = 400
 
 
@@ -40,15 +40,15 @@ def source_named(name: str) -> RouteSource:
 @pytest.mark.parametrize("name", ["last_token", "token_table"])
 @pytest.mark.parametrize("slots", [0, 4])
 def test_records_equal_the_live_ones(name: str, slots: int) -> None:
-    target = ScriptedTarget(chain(*scripts.TEXT), slots)
-    drafter = ScriptedDrafter(scripts.GUESSES, scripts.DEPTH)
-    selector = SpecFit(scripts.COST, EXPERTS)
-    live = Decoder(target, drafter, source_named(name), selector, scripts.clock())
-    playback = Playback(scripts.record(ASKED))
+    target = ScriptedTarget(chain(*table_model.TEXT), slots)
+    drafter = ScriptedDrafter(table_model.GUESSES, table_model.DEPTH)
+    selector = SpecFit(table_model.COST, EXPERTS)
+    live = Decoder(target, drafter, source_named(name), selector, table_model.clock())
+    playback = Playback(table_model.record(ASKED))
     recorded = RecordedTarget(playback, ExpertCache(LAYERS, EXPERTS, slots), EXPERT_BYTES, None)
-    drafts = RecordedDrafter(playback, scripts.DEPTH)
-    replay = Decoder(recorded, drafts, source_named(name), selector, scripts.clock())
-    pairs = zip(scripts.decode(live, ASKED), scripts.decode(replay, ASKED), strict=True)
+    drafts = RecordedDrafter(playback, table_model.DEPTH)
+    replay = Decoder(recorded, drafts, source_named(name), selector, table_model.clock())
+    pairs = zip(table_model.decode(live, ASKED), table_model.decode(replay, ASKED), strict=True)
     wrong = 0
     for a, b in pairs:
         assert a.record == b.record and a.tokens == b.tokens
@@ -79,13 +79,15 @@ class Watched(LastTokenRoutes):
 
 
 def test_recent_use_of_a_recording_is_the_runs() -> None:
-    target = ScriptedTarget(chain(*scripts.TEXT), 4)
-    drafter, source = ScriptedDrafter(scripts.GUESSES, scripts.DEPTH), Watched()
-    decoder = Decoder(target, drafter, source, SpecFit(scripts.COST, EXPERTS), scripts.clock())
-    for _ in scripts.decode(decoder, ASKED):
+    target = ScriptedTarget(chain(*table_model.TEXT), 4)
+    drafter, source = ScriptedDrafter(table_model.GUESSES, table_model.DEPTH), Watched()
+    decoder = Decoder(
+        target, drafter, source, SpecFit(table_model.COST, EXPERTS), table_model.clock()
+    )
+    for _ in table_model.decode(decoder, ASKED):
         pass
     compared = 0
-    for one in scripts.record(ASKED):
+    for one in table_model.record(ASKED):
         for position, use in enumerate(recent_uses(one, (0.0, 0.8), EXPERTS)):
             if (one.request_id, position) in source.at:
                 assert np.array_equal(source.at[one.request_id, position], use)

@@ -8,7 +8,7 @@ import pytest
 from specfit.base.types import PROBABILITY_ONE, DraftTree
 from specfit.models.drafter.temperature import TemperedDrafter, tempered
 from specfit.selection.forced_trees import most_probable
-from tests.fakes.scripted import ScriptedDrafter
+from tests.fakes.table_model import ScriptedDrafter
 
 
 def drafted(temperature: float) -> tuple[DraftTree, DraftTree]:

@@ -21,7 +21,7 @@ from specfit.models.routes.predictor import in_bytes, load_predictor, most_likel
 from specfit.models.routes.recent_use import RecentUse
 from specfit.models.routes.token_table import TokenTableRoutes, count_table, load_table, save_table
 from specfit.selection.cost import CostModel
-from specfit.selection.costs import pricing_named
+from specfit.selection.cost_forms import pricing_named
 from specfit.selection.selectors import SpecFit
 from tests.fakes.pairs import CPU, EXPERTS, LAYERS, TOP_K, VOCABULARY, Pair
 from tests.models.routes.predictors import random_predictor, random_table, write_files

@@ -25,8 +25,8 @@ from specfit.storage.recording.files import (
     read_recording,
     write_recording,
 )
-from specfit.storage.recording.layout import FILES
 from specfit.storage.recording.requests import Pools, RecordedRequest, pools_of
+from specfit.storage.recording.tables import FILES
 from tests.selection.pools import random_tree
 
 LAYERS, EXPERTS, TOP_K = 3, 32, 4

@@ -10,16 +10,15 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("hydra")
 
-from specfit.base.config import GpuConfig, RunConfig, from_hydra  # noqa: E402
-from specfit.base.profile_file import apply_profile  # noqa: E402
+from specfit.base.config import GpuConfig, RunConfig, apply_profile, from_hydra  # noqa: E402
 from specfit.base.types import SpecfitError  # noqa: E402
 from specfit.decoding.spec import profile_of  # noqa: E402
 from specfit.report.clock_check import FOLDER, clock_sentence  # noqa: E402
-from specfit.workflows.expectation import probed_profile  # noqa: E402
 from specfit.workflows.hydra_cli import compose  # noqa: E402
 from specfit.workflows.probing.probe import report  # noqa: E402
 from specfit.workflows.probing.profile import SYSTEMS, Probed, fit_trials, probe_machine  # noqa: E402
 from specfit.workflows.probing.trials import Bench, Trial, settled  # noqa: E402
+from specfit.workflows.run_time import probed_profile  # noqa: E402
 from tests.fakes.runnable import EXPERTS, Runnable  # noqa: E402
 
 

@@ -17,8 +17,8 @@ from specfit.storage.recording.route_predictions import (
     read_predictions,
     write_predictions,
 )
-from tests.decoding.replay import scripts
-from tests.fakes.scripted import EXPERTS, LAYERS, TOP_K
+from tests.fakes import table_model
+from tests.fakes.table_model import EXPERTS, LAYERS, TOP_K
 
 
 def made_up(recording: Recording) -> dict[str, list[Predicted]]:
@@ -39,7 +39,7 @@ def made_up(recording: Recording) -> dict[str, list[Predicted]]:
 @pytest.fixture
 def recording(tmp_path: Path) -> Recording:
     folder = tmp_path / "recordings" / "scripted"
-    write_recording(folder, scripts.recording(scripts.requests(0, 5)))
+    write_recording(folder, table_model.recording(table_model.requests(0, 5)))
     return read_recording(folder)
 
 

@@ -130,7 +130,7 @@ def test_a_study_is_named_after_the_run_it_reads(folder: Path) -> None:
     assert replay.work is not None and replay.work.recording == "r" * 12
     assert (bench.cell.id, bench.work) == ("selection", None)
     small = planned(folder, "study", "seed=3", size="smoke").planned[-1].cell
-    assert (small.id, small.overrides) == ("selection-smoke", "--scale 0.01")
+    assert (small.id, small.overrides) == ("selection-smoke", "scale=0.01")
 
 
 def test_suites_share_runs_and_finished_ones_are_left_out(folder: Path, tmp_path: Path) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from specfit.workflows.logger import drawn_from, request_metrics
+from tests.fakes.rows import part
 from tests.fakes.runnable import Command, JobResult, Runnable
 
 SMALL = ("selector=ar_cache", "limit=2", "max_new_tokens=4", "cache_slots=4")
@@ -50,8 +56,9 @@ class FakeWandb(SimpleNamespace):
     def __init__(self, logged_in: bool = True) -> None:
         super().__init__(runs=[], logged_in=logged_in)
 
-    def login(self, prompt: bool) -> bool:
+    def login(self, prompt: bool, verify: bool) -> bool:
         assert not prompt, "a question would wait for ever"
+        assert not verify, "the network is asked once, by init"
         return self.logged_in
 
     def init(self, **given: Any) -> FakeRun:
@@ -127,7 +134,7 @@ def test_a_run_that_is_refused_ends_as_failed(log: Log, fake: FakeWandb) -> None
 
 
 FAILURES = {
-    "nobody is logged in": "(RuntimeError: nobody is logged in; `wandb login`, or logger.mode=off",
+    "not logged in": "(RuntimeError: not logged in; `wandb login`, or logger.mode=off",
     "init": "(ValueError: no room); the run goes on without it",
     "log": "(OSError: gone); the run goes on without it",
 }
@@ -152,19 +159,6 @@ def test_a_failure_costs_one_sentence(
     ended = log("logger=wandb", "logger.mode=online")
     assert ended.code == 0 and "decode speed" in ended.out
     assert ended.sentence.startswith("logger wandb failed " + FAILURES[failure])
-
-
-def test_a_hanging_logger_is_left(
-    log: Log, fake: FakeWandb, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import threading
-
-    released = threading.Event()
-    monkeypatch.setattr(FakeWandb, "init", lambda *_, **__: released.wait(60))
-    ended = log("logger=wandb", "logger.mode=online", "logger.wait_s=0.2")
-    assert ended.code == 0 and "decode speed" in ended.out
-    assert ended.sentence.startswith("logger wandb is not done after 0.2 s and is left; 4 records")
-    released.set()
 
 
 def test_a_wrong_mode_is_refused_before_anything_runs(log: Log, tmp_path: Path) -> None:
@@ -197,3 +191,79 @@ def test_wandb_disabled_leaves_nothing(log: Log, tmp_path: Path) -> None:
     ended = log("logger=wandb", "logger.mode=disabled")
     assert (ended.code, ended.err) == (0, "") and "logger wandb: disabled" in ended.out
     assert not list((tmp_path / "results").rglob("*.wandb"))
+
+
+def test_wandb_takes_records_while_its_own_process_stands_still(tmp_path: Path) -> None:
+    """So the run needs no queue of its own: a hundred requests do not wait for it."""
+    wandb = pytest.importorskip("wandb", reason="wandb is not installed")
+    settings = wandb.Settings(silent=True, console="off", x_disable_stats=True)
+    run = wandb.init(mode="offline", dir=str(tmp_path), settings=settings, reinit="create_new")
+    family = ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())]
+    children = subprocess.run(family, capture_output=True, text=True, check=True).stdout
+    pids = [int(line.split()[0]) for line in children.splitlines() if "wandb" in line]
+    assert pids, children
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    wakes = threading.Timer(20, lambda: [os.kill(pid, signal.SIGCONT) for pid in pids])
+    wakes.start()
+    try:
+        for number in range(100):
+            run.log({"request": number, **request_metrics(part("a", (1, 4, 2)), "modelled")})
+        assert wakes.is_alive(), "no record waited until the process was awake again"
+    finally:
+        wakes.cancel()
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    run.finish()
+    (stored,) = (tmp_path / "wandb").rglob("*.wandb")
+    assert b"modelled/tokens_per_s" in stored.read_bytes()
+
+
+# -- what is said of one request -------------------------------------------------------------------
+
+
+def test_one_request_by_hand() -> None:
+    """Two decode cycles that commit 4 and 2; the counters of a cycle are hand_made's own."""
+    one = part("a", (1, 4, 2))
+    found = request_metrics(one, "modelled")
+    decode_ns = sum(cycle.cycle_ns for cycle in one.cycles[1:])
+    assert found["modelled/tokens_per_s"] == pytest.approx(6 / (decode_ns / 1e9))
+    assert found["modelled/prefill_s"] == one.cycles[0].cycle_ns / 1e9
+    assert found["committed_per_cycle"] == 3
+    assert (found["prompt_tokens"], found["output_tokens"], found["score"]) == (10, 7, 1.0)
+    copies = sum(cycle.transferred_experts for cycle in one.cycles[1:])
+    assert found["experts_per_token"] == pytest.approx(copies / 6)
+    assert found["failed"] == 0
+    assert "rouge1" not in found, "what has no value is left out"
+
+
+def test_every_time_of_the_clock_carries_its_word() -> None:
+    for word in ("modelled", "measured"):
+        names = request_metrics(part("a"), word)
+        times = {name for name in names if name.endswith(("_s", "_ns"))}
+        assert times == {f"{word}/tokens_per_s", f"{word}/prefill_s", f"{word}/decode_s"} | {
+            "elapsed_s"
+        }
+
+
+def test_a_request_without_decode_cycles_has_no_ratio() -> None:
+    found = request_metrics(part("a", (1,)), "modelled")
+    assert not {"modelled/tokens_per_s", "committed_per_cycle", "hit_rate"} & set(found)
+
+
+def test_a_failed_request_counts_and_says_nothing_else() -> None:
+    assert request_metrics(part("a", status="too long"), "modelled") == {"failed": 1}
+
+
+def test_figures_and_tables_that_name_the_run_in_any_format(tmp_path: Path) -> None:
+    for name, text in {
+        "figures/figure_2.svg": "runs abc123",
+        "figures/figure_2.png": "\x00",
+        "figures/figure_3.svg": "runs def456",
+        "tables/table_2.md": "abc123",
+        "runs/table_2.md": "abc123",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = sorted(str(path.relative_to(tmp_path)) for path in drawn_from("abc123", tmp_path))
+    assert found == ["figures/figure_2.png", "figures/figure_2.svg", "tables/table_2.md"]

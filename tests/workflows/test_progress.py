@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from specfit.workflows.countdown import LOG_SECONDS, Countdown, span
+from specfit.workflows.progress import LOG_SECONDS, Countdown, span
 
 
 class Clock:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from specfit.base.types import PROBABILITY_ONE, DraftTree, Routes, SpecfitError
-from specfit.selection.cost import CostModel
-from specfit.selection.levels import LevelCost
+from specfit.selection.cost import CostModel, LevelCost
 from specfit.selection.objective import LambdaRule
 from specfit.selection.registry import SELECTORS, SelectorArgs
 from specfit.selection.selectors import SpecFit
