@@ -475,39 +475,7 @@ def check(config: RunConfig) -> None:
             _check_value(name, value, item.metadata)
     if config.lambda_tokens_per_s is not None and config.objective == "ratio":
         raise SpecfitError("lambda_tokens_per_s is read by objective=lambda alone; set both")
-<<<<<<< HEAD
-    _one_of("logger.name", config.logger.name, ("none", "wandb"))
-    if config.logger.mode is not None:
-        _one_of("logger.mode", config.logger.mode, ("online", "offline", "disabled"))
-    _at_least("logger.wait_s", config.logger.wait_s, 0)
-    _one_of("device", config.device, ("auto", "cpu", "cuda"))
-    _one_of("gpu.kernel", config.gpu.kernel, ("auto", "loop", "triton", "compiled"))
-    _one_of("model.source", config.model.source, ("checkpoint", "random"))
-    _one_of("model.routing", config.model.routing, ("weights", "markov"))
-    _check_random_model(config.model)
-    if config.gpu.link_gbps_cap is not None and not config.gpu.link_gbps_cap > 0:
-        raise SpecfitError(f"gpu.link_gbps_cap is {config.gpu.link_gbps_cap}; it must be above 0")
-    if not all(0.0 <= hit <= 1.0 for hit in config.drafter.hits):
-        raise SpecfitError(f"drafter.hits is {config.drafter.hits}; they are chances, 0 to 1")
-    _one_of("gpu.clock", config.gpu.clock, ("auto", "wall", "modelled"))
-    _one_of("model.dtype", config.model.dtype, ("float32", "bfloat16", "float16"))
-    if not 0.0 <= config.routes.accuracy <= 1.0:
-        raise SpecfitError(
-            f"routes.accuracy is {config.routes.accuracy}; it is a share between 0 and 1"
-        )
-    slots = config.cache_slots
-    if isinstance(slots, str) and slots not in ("all", "fit"):
-        raise SpecfitError(
-            f"cache_slots is {slots!r}; use a number of experts per layer, all or fit"
-        )
-    if isinstance(slots, int):
-        _at_least("cache_slots", slots, 0)
-
-
-def _check_random_model(model: ModelConfig) -> None:
-=======
     model = config.model
->>>>>>> main
     if model.source == "checkpoint" and (model.shape or model.routing != "weights"):
         name = "model.shape" if model.shape else "model.routing"
         raise SpecfitError(f"{name} is for model.source=random; a checkpoint has shapes and routes")
