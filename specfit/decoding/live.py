@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
-import specfit
 from specfit.base.interfaces import Clock, Drafter
 from specfit.base.types import SpecfitError
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, make_cache, pin_most_used
 from specfit.decoding.oracle_texts import is_scripted, scripts_of
-from specfit.decoding.resolve import LiveRunSpec
+from specfit.decoding.resolve import LiveRunSpec, pack_folder
 from specfit.decoding.spec import RunSpec
 from specfit.experts.copies import CopyEngine, CpuCopyEngine, LinkUse
 from specfit.experts.cuda_copies import StreamedCopyEngine
@@ -41,9 +39,6 @@ from specfit.models.target.forced import ForcedTarget
 from specfit.models.target.loading import LoadedModel, load_model
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.storage.tables import MachineState
-
-PACKAGE = Path(specfit.__file__).resolve().parent
-
 
 @dataclass(frozen=True)
 class Runtime:
@@ -184,7 +179,7 @@ _kept: dict[tuple[object, ...], LoadedModel] = {}
 def _loaded(spec: LiveRunSpec) -> LoadedModel:
     """Jobs of one sweep in one process read the checkpoint once; another one replaces it."""
     model, device = spec.config.model, spec.device
-    packs = pack_folder(spec)
+    packs = pack_folder(spec.config, spec.checkpoint.folder, device)
     key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers, packs
     if key not in _kept:
         _kept.clear()  # before the next is read: two stores may not fit
@@ -200,32 +195,6 @@ def _loaded(spec: LiveRunSpec) -> LoadedModel:
             print(f"specfit: {loaded.store.notice}", file=sys.stderr)
         _kept[key] = loaded
     return _kept[key]
-
-
-def pack_folder(spec: LiveRunSpec) -> Path | None:
-    """Where the pack of experts lies or will; None where experts are in host memory.
-
-    Beside a checkpoint of one's own; a cache for one that is part of the package or read-only.
-    """
-    offload, folder = spec.config.offload, spec.checkpoint.folder
-    if offload.tier == "host":
-        return None
-    if spec.device.type == "cuda":
-        raise SpecfitError(
-            "offload.tier=disk reads into host memory and needs device=cpu so far; on a GPU use "
-            "offload.tier=host"
-        )
-    if spec.config.gpu.link_gbps_cap is not None:
-        raise SpecfitError(
-            "gpu.link_gbps_cap slows copies from host memory down; with offload.tier=disk the disk "
-            "is the link, so drop one of the two"
-        )
-    if offload.pack is not None:
-        return Path(offload.pack)
-    if os.access(folder, os.W_OK) and PACKAGE not in folder.resolve().parents:
-        return folder
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "specfit" / "experts"
 
 
 def _lock(store: ExpertStore) -> None:
