@@ -40,6 +40,7 @@ from specfit.models.target.loading import LoadedModel, load_model
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.storage.tables import MachineState
 
+
 @dataclass(frozen=True)
 class Runtime:
     """A target on its engine; decoders of several selectors may share it, one after the other."""
@@ -148,9 +149,7 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
             f"miss={spec.config.miss} is modelled so far and needs device=cpu; on a GPU use "
             "miss=transfer"
         )
-    arithmetic = choose_arithmetic(
-        gpu.kernel, loaded.activation, spec.device, loaded.store.dtype
-    )
+    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device, loaded.store.dtype)
     beside = 1 if cache.prefetcher is not None else 0
     if isinstance(loaded.store, DiskStore):
         copies: CopyEngine = DiskCopyEngine(in_flight)

@@ -63,7 +63,7 @@ class Sizing:
         """
         if self.free is None:
             raise SpecfitError(
-                "cache_slots=fit needs a GPU whose free memory can be read, offload.tier=disk, or a "
+                "cache_slots=fit needs a GPU whose free memory can be read, offload.tier=disk or a "
                 "profile with memory_bytes (gpu=rtx4090); use a number"
             )
         slots = self.largest()

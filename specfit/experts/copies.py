@@ -63,9 +63,7 @@ class CopyEngine(Protocol):
         """What is computed from here on sees the oldest copy in flight arrived."""
         ...
 
-    def bring(
-        self, source: Source, destination: torch.Tensor, locked: bool = True
-    ) -> Mark | None:
+    def bring(self, source: Source, destination: torch.Tensor, locked: bool = True) -> Mark | None:
         """Copy what nobody has demanded yet, beside the others and uncounted among them; it starts
         no earlier than the compute lane gets here."""
         ...

@@ -57,8 +57,7 @@ class ExpertEngine:
         self.stand_in: StandInRoutes | None = None
         block = store.block_bytes // store.dtype.itemsize
         self._slots = [
-            device_blocks(cache.n_slots, block, store.dtype, device)
-            for _ in range(store.layers)
+            device_blocks(cache.n_slots, block, store.dtype, device) for _ in range(store.layers)
         ]
         self._staging = device_blocks(cache.staging_blocks, block, store.dtype, device)
         ahead = cache.prefetcher

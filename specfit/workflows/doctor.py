@@ -262,9 +262,10 @@ def _hours(name: str, time: RunTime) -> str:
 
 def command(config: RunConfig, slots: int) -> str:
     gpu = "" if config.gpu.name == "local" else f" gpu={config.gpu.name}"
+    tier = "" if config.offload.tier == "host" else f" offload.tier={config.offload.tier}"
     return (
         f"python -m specfit.run model={config.model.name} drafter={config.drafter.name} "
-        f"dataset={config.dataset.name} selector=specfit cache_slots={slots}{gpu}"
+        f"dataset={config.dataset.name} selector=specfit cache_slots={slots}{gpu}{tier}"
     )
 
 

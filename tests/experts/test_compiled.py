@@ -62,7 +62,7 @@ def test_where_it_runs() -> None:
     gelu = torch.nn.functional.gelu
     assert isinstance(choose_arithmetic("auto", gelu, CPU), LoopArithmetic)
     assert isinstance(choose_arithmetic("auto", SILU, CPU, torch.bfloat16), LoopArithmetic)
-    with pytest.raises(SpecfitError, match="float32; use gpu.kernel=loop"):
+    with pytest.raises(SpecfitError, match=r"float32; use gpu\.kernel=loop"):
         choose_arithmetic("compiled", SILU, CPU, torch.bfloat16)
     with pytest.raises(SpecfitError, match="silu"):
         choose_arithmetic("compiled", gelu, CPU)

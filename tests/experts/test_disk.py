@@ -134,7 +134,7 @@ def test_other_experts_and_a_shortened_file_are_refused(tmp_path: Path) -> None:
     os.truncate(path, EVEN.offset(6) + 10)
     with pytest.raises(SpecfitError, match="ends before expert 2 of layer 1"):
         store.block(1, 2)
-    with pytest.raises(SpecfitError, match="bytes, its header says|checksums"):
+    with pytest.raises(SpecfitError, match=r"bytes, its header says|checksums"):
         DiskStore(path, EVEN)
 
 
@@ -149,7 +149,7 @@ def test_a_failing_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monk
     copies = DiskCopyEngine(2)
     place = device_blocks(1, EVEN.block_bytes // 4, torch.float32, torch.device("cpu"))[0]
     copies.submit(store.source(0, 1), place)
-    with pytest.raises(SpecfitError, match="expert 1 of layer 0 .Input/output error.; see to the"):
+    with pytest.raises(SpecfitError, match=r"expert 1 of layer 0 .Input/output error.; see to the"):
         copies.wait_oldest()
     copies.submit(store.source(0, 1), place)
     with pytest.raises(SpecfitError, match="Input/output error"):

@@ -19,10 +19,10 @@ import torch
 from transformers import AutoModelForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Request
-from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.experts.cache import ExpertCache
 from specfit.experts.copies import CpuCopyEngine
 from specfit.experts.engine import ExpertEngine
+from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.profile import Billing, Profile
 from specfit.models.drafter.checkpoint import load_head, save_head

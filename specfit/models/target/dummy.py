@@ -56,7 +56,7 @@ def load_random(
     num_layers: int | None,
     packs: Path | None = None,
 ) -> LoadedModel:
-    """`packs` as for `load_model`. Raises SpecfitError where the host has no room for the experts."""
+    """`packs` as for `load_model`. Raises SpecfitError where there is no room for the experts."""
     fields = dict(checkpoint.config)
     if num_layers is not None:
         fields["num_hidden_layers"] = num_layers
@@ -95,9 +95,7 @@ def _fill_dense(
         model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
 
 
-def _fill(
-    store: ExpertStore | PackWriter, device: torch.device, source: torch.Generator
-) -> None:
+def _fill(store: ExpertStore | PackWriter, device: torch.device, source: torch.Generator) -> None:
     """One layer's experts at a time on the device, then part by part to the host or the disk."""
     part = store.intermediate * store.hidden
     for layer in range(store.layers):

@@ -14,8 +14,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.activations import ACT2FN
 
 from specfit.base.types import SpecfitError
-from specfit.experts.engine import ExpertEngine
 from specfit.experts.disk_weights import DiskStore
+from specfit.experts.engine import ExpertEngine
 from specfit.experts.host_weights import ExpertStore, HostStore
 from specfit.experts.pack import PackShape, PackWriter
 from specfit.models.target.checkpoint import Checkpoint
