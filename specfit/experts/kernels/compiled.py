@@ -24,7 +24,7 @@ _ORDER_FREE = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=_ORDER_FREE, error_model="numpy")
-def _dot(weights, values, count):
+def dot(weights, values, count):
     total = np.float32(0.0)
     for i in range(count):
         total += weights[i] * values[i]
@@ -45,11 +45,11 @@ def _run_items(storage, hidden, outputs, table, top_k, size, first, last):
             place = table[at]
             row = hidden[place // top_k]
             for i in range(size):
-                gate = _dot(block[i * width :], row, width)
-                up = _dot(block[(size + i) * width :], row, width)
+                gate = dot(block[i * width :], row, width)
+                up = dot(block[(size + i) * width :], row, width)
                 inner[i] = gate / (np.float32(1.0) + np.float32(math.exp(-gate))) * up
             for j in range(width):
-                outputs[place, j] = _dot(block[(2 * width + j) * size :], inner, size)
+                outputs[place, j] = dot(block[(2 * width + j) * size :], inner, size)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

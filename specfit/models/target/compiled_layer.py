@@ -1,0 +1,215 @@
+"""A decoder layer of the Qwen3 MoE kind for a few rows on a CPU, around its experts, compiled.
+
+The class of transformers runs some sixty small operations a layer, each a few microseconds of
+Python. For up to 32 float32 rows the same sums are two compiled calls: norm, projections, rotary
+embedding; then attention, output projection, norm, router. Every row is computed as if it were
+alone. More rows, other classes and other dtypes take the class itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+
+from specfit.experts.kernels.compiled import MAX_ROWS, dot
+
+KNOWN = "Qwen3MoeDecoderLayer"
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _norm(values, weight, eps, out):
+    """Root mean square over [n]."""
+    scale = np.float32(1.0) / np.float32(
+        math.sqrt(dot(values, values, len(values)) / np.float32(len(values)) + eps)
+    )
+    for i in range(len(values)):
+        out[i] = weight[i] * (values[i] * scale)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rotate(head, cos, sin, out):
+    half = len(head) // 2
+    for i in range(half):
+        out[i] = head[i] * cos[i] - head[i + half] * sin[i]
+        out[i + half] = head[i + half] * cos[i + half] + head[i] * sin[i + half]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _project(hidden, norm, eps, qkv, q_norm, k_norm, cos, sin, queries, keys, values):
+    """hidden [T, H], qkv [(heads + 2 kv_heads) * D, H] -> queries [heads, T, D], keys and values
+    [kv_heads, T, D], rotated."""
+    rows, width = hidden.shape
+    heads, kv_heads, depth = queries.shape[0], keys.shape[0], queries.shape[2]
+    normed = np.empty(width, dtype=np.float32)
+    head = np.empty(depth, dtype=np.float32)
+    straight = np.empty(depth, dtype=np.float32)
+    for row in range(rows):
+        _norm(hidden[row], norm, eps, normed)
+        for h in range(heads + 2 * kv_heads):
+            for i in range(depth):
+                head[i] = dot(qkv[h * depth + i], normed, width)
+            if h < heads:
+                _norm(head, q_norm, eps, straight)
+                _rotate(straight, cos[row], sin[row], queries[h, row])
+            elif h < heads + kv_heads:
+                _norm(head, k_norm, eps, straight)
+                _rotate(straight, cos[row], sin[row], keys[h - heads, row])
+            else:
+                values[h - heads - kv_heads, row] = head
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _attend(queries, keys, values, mask, scaling, row, out):
+    """One row of queries [heads, T, D] over keys and values [kv_heads, C, D]; mask [T or 0, C]."""
+    heads, _, depth = queries.shape
+    columns = keys.shape[1]
+    group = heads // keys.shape[0]
+    scores = np.empty(columns, dtype=np.float32)
+    for h in range(heads):
+        key, value = keys[h // group], values[h // group]
+        greatest = np.float32(-np.inf)
+        for c in range(columns):
+            if len(mask) > 0 and not mask[row, c]:
+                continue
+            scores[c] = dot(queries[h, row], key[c], depth) * scaling
+            greatest = max(greatest, scores[c])
+        total = np.float32(0.0)
+        own = out[h * depth : (h + 1) * depth]
+        own[:] = np.float32(0.0)
+        for c in range(columns):
+            if len(mask) > 0 and not mask[row, c]:
+                continue
+            weight = np.float32(math.exp(scores[c] - greatest))
+            total += weight
+            for i in range(depth):
+                own[i] += weight * value[c, i]
+        for i in range(depth):
+            own[i] /= total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _route(logits, normalised, ids, weights):
+    """softmax over [E], then the k greatest, the first of equals before the others."""
+    greatest = logits.max()
+    total = np.float32(0.0)
+    for e in range(len(logits)):
+        logits[e] = np.float32(math.exp(logits[e] - greatest))
+        total += logits[e]
+    kept = np.float32(0.0)
+    for choice in range(len(ids)):
+        best = 0
+        for e in range(1, len(logits)):
+            if logits[e] > logits[best]:
+                best = e
+        ids[choice] = best
+        weights[choice] = logits[best] / total
+        kept += weights[choice]
+        logits[best] = np.float32(-1.0)
+    if normalised:
+        for choice in range(len(ids)):
+            weights[choice] /= kept
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _after(
+    hidden, queries, keys, values, mask, scaling, output, norm, eps, router, normalised,
+    residual, normed, ids, weights,
+):  # fmt: skip
+    """Attention, its projection and the residual, norm and router, row by row."""
+    rows, width = hidden.shape
+    attended = np.empty(output.shape[1], dtype=np.float32)
+    logits = np.empty(len(router), dtype=np.float32)
+    for row in range(rows):
+        _attend(queries, keys, values, mask, scaling, row, attended)
+        for i in range(width):
+            residual[row, i] = hidden[row, i] + dot(output[i], attended, len(attended))
+        _norm(residual[row], norm, eps, normed[row])
+        for e in range(len(router)):
+            logits[e] = dot(router[e], normed[row], width)
+        _route(logits, normalised, ids[row], weights[row])
+
+
+_ALL = np.empty((0, 0), dtype=np.bool_)
+
+
+class CompiledLayer:
+    """One layer, called as transformers' own; `cache_argument` is what that calls its KV cache."""
+
+    def __init__(self, layer: Any, cache_argument: str) -> None:
+        attention, gate = layer.self_attn, layer.mlp.gate
+        self._layer, self._cache_argument = layer, cache_argument
+        projections = attention.q_proj, attention.k_proj, attention.v_proj
+        self._qkv = torch.cat([part.weight for part in projections]).numpy()
+        self._norms = [
+            norm.weight.numpy()
+            for norm in (
+                layer.input_layernorm,
+                attention.q_norm,
+                attention.k_norm,
+                layer.post_attention_layernorm,
+            )
+        ]
+        self._output, self._router = attention.o_proj.weight.numpy(), gate.weight.numpy()
+        self._eps = np.float32(layer.input_layernorm.variance_epsilon)
+        self._scaling = np.float32(attention.scaling)
+        self._depth, self._top_k = attention.head_dim, gate.top_k
+        self._normalised = bool(gate.norm_topk_prob)
+        self._heads = len(attention.q_proj.weight) // self._depth
+        self._kv_heads = len(attention.k_proj.weight) // self._depth
+
+    def __call__(self, hidden: torch.Tensor, **arguments: Any) -> torch.Tensor:
+        """hidden [1, T, H] -> [1, T, H]."""
+        rows = hidden.shape[1]
+        if rows > MAX_ROWS:
+            result: torch.Tensor = self._layer(hidden, **arguments)
+            return result
+        given = hidden[0].numpy()
+        cos, sin = (part[0].numpy() for part in arguments["position_embeddings"])
+        queries = np.empty((self._heads, rows, self._depth), dtype=np.float32)
+        keys, values = (
+            torch.empty(1, self._kv_heads, rows, self._depth) for _ in range(2)
+        )
+        first, q_norm, k_norm, second = self._norms
+        _project(
+            given, first, self._eps, self._qkv, q_norm, k_norm, cos, sin,
+            queries, keys[0].numpy(), values[0].numpy(),
+        )  # fmt: skip
+        attention = self._layer.self_attn
+        cache = arguments[self._cache_argument]
+        seen_keys, seen_values = cache.update(keys, values, attention.layer_idx)
+        mask = arguments["attention_mask"]
+        residual, normed = torch.empty_like(hidden[0]), torch.empty_like(hidden[0])
+        ids = torch.empty(rows, self._top_k, dtype=torch.long)
+        weights = torch.empty(rows, self._top_k)
+        _after(
+            given, queries, seen_keys[0].numpy(), seen_values[0].numpy(),
+            _ALL if mask is None else mask[0, 0].numpy(), self._scaling, self._output, second,
+            self._eps, self._router, self._normalised,
+            residual.numpy(), normed.numpy(), ids.numpy(), weights.numpy(),
+        )  # fmt: skip
+        return (residual + self._layer.mlp.experts(normed, ids, weights))[None]
+
+
+def compiled_layers(decoder: Any, cache_argument: str) -> list[Any]:
+    """The layers of a decoder to call, compiled where they can be."""
+    return [
+        CompiledLayer(layer, cache_argument) if _is_known(layer) else layer
+        for layer in decoder.layers
+    ]
+
+
+def _is_known(layer: Any) -> bool:
+    """What the compiled sums are of; `transformers` may add to its class, so each part is asked."""
+    if type(layer).__name__ != KNOWN:
+        return False
+    weights = list(layer.parameters())
+    plain = all(w.device.type == "cpu" and w.dtype == torch.float32 for w in weights)
+    attention = layer.self_attn
+    unbiased = all(
+        getattr(attention, name).bias is None for name in ("q_proj", "k_proj", "v_proj", "o_proj")
+    )
+    return plain and unbiased and attention.sliding_window is None
