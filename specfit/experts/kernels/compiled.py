@@ -24,32 +24,34 @@ _ORDER_FREE = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=_ORDER_FREE, error_model="numpy")
-def dot(weights, values, count):
-    total = np.float32(0.0)
-    for i in range(count):
-        total += weights[i] * values[i]
+def dot(left, at, right, to, count):
+    """Of left [at : at + count] and right [to : to + count], flat arrays: a slice would cost more
+    than the sum. Unsigned, for a signed index may count from the end, which no vector lane can."""
+    total, first, second = np.float32(0.0), np.uint64(at), np.uint64(to)
+    for i in range(np.uint64(count)):
+        total += left[first + i] * right[second + i]
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _run_items(storage, hidden, outputs, table, top_k, size, first, last):
-    """storage [B, 3*I*H], hidden [T, H], outputs [T * k, H], table as in `LayerWork`."""
-    width = hidden.shape[1]
-    n_places = outputs.shape[0]
+    """storage [B * 3*I*H], hidden [T * H], outputs [T * k, H], table as in `LayerWork`."""
+    n_places, width = outputs.shape
     n_items = (len(table) - n_places - 1) // 2
     inner = np.empty(size, dtype=np.float32)
     for item in range(first, last):
         begin, end = table[n_places + item], table[n_places + item + 1]
-        block = storage[table[n_places + n_items + 1 + item]]
+        block = table[n_places + n_items + 1 + item] * 3 * size * width
         for at in range(begin, end):
             place = table[at]
-            row = hidden[place // top_k]
+            row = place // top_k * width
             for i in range(size):
-                gate = dot(block[i * width :], row, width)
-                up = dot(block[(size + i) * width :], row, width)
+                gate = dot(storage, block + i * width, hidden, row, width)
+                up = dot(storage, block + (size + i) * width, hidden, row, width)
                 inner[i] = gate / (np.float32(1.0) + np.float32(math.exp(-gate))) * up
+            down = block + 2 * width * size
             for j in range(width):
-                outputs[place, j] = dot(block[(2 * width + j) * size :], inner, size)
+                outputs[place, j] = dot(storage, down + j * size, inner, 0, size)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -75,8 +77,8 @@ class CompiledArithmetic:
             self._loop.run(storage, first, last, work)
         elif first < last:
             _run_items(
-                storage.numpy(),
-                work.hidden.numpy(),
+                storage.view(-1).numpy(),
+                work.hidden.reshape(-1).numpy(),
                 work.outputs.numpy(),
                 work.table.numpy(),
                 work.top_k,

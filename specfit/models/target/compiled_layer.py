@@ -21,13 +21,13 @@ KNOWN = "Qwen3MoeDecoderLayer"
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _norm(values, weight, eps, out):
-    """Root mean square over [n]."""
-    scale = np.float32(1.0) / np.float32(
-        math.sqrt(dot(values, values, len(values)) / np.float32(len(values)) + eps)
-    )
-    for i in range(len(values)):
-        out[i] = weight[i] * (values[i] * scale)
+def _norm(values, at, weight, eps, out, to):
+    """By the root mean square of n values from `at` on, into n places from `to` on."""
+    count = len(weight)
+    mean = dot(values, at, values, at, count) / np.float32(count)
+    scale = np.float32(1.0) / np.float32(math.sqrt(mean + eps))
+    for i in range(count):
+        out[to + i] = weight[i] * (values[at + i] * scale)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -40,55 +40,61 @@ def _rotate(head, cos, sin, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _project(hidden, norm, eps, qkv, q_norm, k_norm, cos, sin, queries, keys, values):
-    """hidden [T, H], qkv [(heads + 2 kv_heads) * D, H] -> queries [heads, T, D], keys and values
+    """hidden [T * H], qkv [(heads + 2 kv_heads) * D * H] -> queries [heads, T, D], keys and values
     [kv_heads, T, D], rotated."""
-    rows, width = hidden.shape
+    rows, width = queries.shape[1], len(norm)
     heads, kv_heads, depth = queries.shape[0], keys.shape[0], queries.shape[2]
     normed = np.empty(width, dtype=np.float32)
     head = np.empty(depth, dtype=np.float32)
     straight = np.empty(depth, dtype=np.float32)
     for row in range(rows):
-        _norm(hidden[row], norm, eps, normed)
+        _norm(hidden, row * width, norm, eps, normed, 0)
         for h in range(heads + 2 * kv_heads):
             for i in range(depth):
-                head[i] = dot(qkv[h * depth + i], normed, width)
+                head[i] = dot(qkv, (h * depth + i) * width, normed, 0, width)
             if h < heads:
-                _norm(head, q_norm, eps, straight)
+                _norm(head, 0, q_norm, eps, straight, 0)
                 _rotate(straight, cos[row], sin[row], queries[h, row])
             elif h < heads + kv_heads:
-                _norm(head, k_norm, eps, straight)
+                _norm(head, 0, k_norm, eps, straight, 0)
                 _rotate(straight, cos[row], sin[row], keys[h - heads, row])
             else:
                 values[h - heads - kv_heads, row] = head
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _attend(queries, keys, values, mask, scaling, row, out):
-    """One row of queries [heads, T, D] over keys and values [kv_heads, C, D]; mask [T or 0, C]."""
-    heads, _, depth = queries.shape
-    columns = keys.shape[1]
-    group = heads // keys.shape[0]
+def _attend(queries, keys, values, layout, mask, scaling, row, out):
+    """One row of queries [heads, T, D] over C columns; mask [T or 0, C]. `layout`: C, query heads
+    of a key head, floats from one key head to the next in the flat keys and values, and from one
+    column to the next."""
+    heads, rows, depth = queries.shape
+    columns, group, per_head, per_column = layout
+    flat = queries.reshape(-1)
     scores = np.empty(columns, dtype=np.float32)
     for h in range(heads):
-        key, value = keys[h // group], values[h // group]
+        first = h // group * per_head
         greatest = np.float32(-np.inf)
         for c in range(columns):
             if len(mask) > 0 and not mask[row, c]:
                 continue
-            scores[c] = dot(queries[h, row], key[c], depth) * scaling
+            scores[c] = (
+                dot(flat, (h * rows + row) * depth, keys, first + c * per_column, depth) * scaling
+            )
             greatest = max(greatest, scores[c])
         total = np.float32(0.0)
-        own = out[h * depth : (h + 1) * depth]
-        own[:] = np.float32(0.0)
+        own = h * depth
+        for i in range(depth):
+            out[own + i] = np.float32(0.0)
         for c in range(columns):
             if len(mask) > 0 and not mask[row, c]:
                 continue
             weight = np.float32(math.exp(scores[c] - greatest))
             total += weight
-            for i in range(depth):
-                own[i] += weight * value[c, i]
+            begin, end = np.uint64(first + c * per_column), np.uint64(own)
+            for i in range(np.uint64(depth)):
+                out[end + i] += weight * values[begin + i]
         for i in range(depth):
-            own[i] /= total
+            out[own + i] /= total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -116,20 +122,21 @@ def _route(logits, normalised, ids, weights):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _after(
-    hidden, queries, keys, values, mask, scaling, output, norm, eps, router, normalised,
+    hidden, queries, keys, values, layout, mask, scaling, output, norm, eps, router, normalised,
     residual, normed, ids, weights,
 ):  # fmt: skip
     """Attention, its projection and the residual, norm and router, row by row."""
-    rows, width = hidden.shape
-    attended = np.empty(output.shape[1], dtype=np.float32)
-    logits = np.empty(len(router), dtype=np.float32)
+    rows, width = len(ids), len(norm)
+    attended = np.empty(queries.shape[0] * queries.shape[2], dtype=np.float32)
+    logits = np.empty(len(router) // width, dtype=np.float32)
     for row in range(rows):
-        _attend(queries, keys, values, mask, scaling, row, attended)
+        _attend(queries, keys, values, layout, mask, scaling, row, attended)
         for i in range(width):
-            residual[row, i] = hidden[row, i] + dot(output[i], attended, len(attended))
-        _norm(residual[row], norm, eps, normed[row])
-        for e in range(len(router)):
-            logits[e] = dot(router[e], normed[row], width)
+            product = dot(output, i * len(attended), attended, 0, len(attended))
+            residual[row * width + i] = hidden[row * width + i] + product
+        _norm(residual, row * width, norm, eps, normed, row * width)
+        for e in range(len(logits)):
+            logits[e] = dot(router, e * width, normed, row * width, width)
         _route(logits, normalised, ids[row], weights[row])
 
 
@@ -143,7 +150,7 @@ class CompiledLayer:
         attention, gate = layer.self_attn, layer.mlp.gate
         self._layer, self._cache_argument = layer, cache_argument
         projections = attention.q_proj, attention.k_proj, attention.v_proj
-        self._qkv = torch.cat([part.weight for part in projections]).numpy()
+        self._qkv = torch.cat([part.weight for part in projections]).view(-1).numpy()
         self._norms = [
             norm.weight.numpy()
             for norm in (
@@ -153,7 +160,8 @@ class CompiledLayer:
                 layer.post_attention_layernorm,
             )
         ]
-        self._output, self._router = attention.o_proj.weight.numpy(), gate.weight.numpy()
+        self._output = attention.o_proj.weight.view(-1).numpy()
+        self._router = gate.weight.view(-1).numpy()
         self._eps = np.float32(layer.input_layernorm.variance_epsilon)
         self._scaling = np.float32(attention.scaling)
         self._depth, self._top_k = attention.head_dim, gate.top_k
@@ -167,12 +175,10 @@ class CompiledLayer:
         if rows > MAX_ROWS:
             result: torch.Tensor = self._layer(hidden, **arguments)
             return result
-        given = hidden[0].numpy()
+        given = hidden.reshape(-1).numpy()
         cos, sin = (part[0].numpy() for part in arguments["position_embeddings"])
         queries = np.empty((self._heads, rows, self._depth), dtype=np.float32)
-        keys, values = (
-            torch.empty(1, self._kv_heads, rows, self._depth) for _ in range(2)
-        )
+        keys, values = (torch.empty(1, self._kv_heads, rows, self._depth) for _ in range(2))
         first, q_norm, k_norm, second = self._norms
         _project(
             given, first, self._eps, self._qkv, q_norm, k_norm, cos, sin,
@@ -186,12 +192,24 @@ class CompiledLayer:
         ids = torch.empty(rows, self._top_k, dtype=torch.long)
         weights = torch.empty(rows, self._top_k)
         _after(
-            given, queries, seen_keys[0].numpy(), seen_values[0].numpy(),
+            given, queries, _flat(seen_keys), _flat(seen_values), _layout(seen_keys, self._heads),
             _ALL if mask is None else mask[0, 0].numpy(), self._scaling, self._output, second,
             self._eps, self._router, self._normalised,
-            residual.numpy(), normed.numpy(), ids.numpy(), weights.numpy(),
+            residual.view(-1).numpy(), normed.view(-1).numpy(), ids.numpy(), weights.numpy(),
         )  # fmt: skip
         return (residual + self._layer.mlp.experts(normed, ids, weights))[None]
+
+
+def _flat(seen: torch.Tensor) -> Any:
+    """[1, kv_heads, C, D], of which the last dimension is dense, as it lies: gaps included."""
+    _, heads, columns, depth = seen.shape
+    assert seen.stride(3) == 1, "a column's values lie side by side"
+    size = (heads - 1) * seen.stride(1) + (columns - 1) * seen.stride(2) + depth
+    return seen.as_strided((size,), (1,)).numpy()
+
+
+def _layout(seen: torch.Tensor, heads: int) -> tuple[int, int, int, int]:
+    return seen.shape[2], heads // seen.shape[1], seen.stride(1), seen.stride(2)
 
 
 def compiled_layers(decoder: Any, cache_argument: str) -> list[Any]:
