@@ -94,7 +94,7 @@ class DiskStore:
         size = self.shape.stride_bytes
         fits = size == self.block_bytes and here.data_ptr() % ALIGNMENT == 0
         buffer = here if fits else self._own_buffer()
-        view = memoryview(buffer.numpy())
+        view = buffer.numpy().data
         self._pread(view, self.shape.offset(index), layer, expert)
         if not self._checked[index]:
             if zlib.crc32(view[: self.block_bytes]) != self._sums[index]:
@@ -142,7 +142,7 @@ def _open(path: Path) -> tuple[int, str]:
             file = -1
         if file >= 0:
             try:
-                os.preadv(file, [memoryview(aligned_bytes(ALIGNMENT).numpy())], 0)
+                os.preadv(file, [aligned_bytes(ALIGNMENT).numpy().data], 0)
                 return file, DIRECT
             except OSError:
                 os.close(file)

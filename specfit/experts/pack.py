@@ -133,7 +133,7 @@ class PackWriter:
 
     def mark_written(self, layer: int, expert: int) -> None:
         index = layer * self.experts + expert
-        view = memoryview(self._buffer.numpy()).cast("B")
+        view = self._buffer.numpy().data
         self._sums[index] = zlib.crc32(view[: self.shape.block_bytes])
         self._put(view, self.shape.offset(index))
         self._written[index] = True

@@ -13,28 +13,42 @@ import math
 import numpy as np
 import torch
 from numba import njit
+from numpy.typing import NDArray
 
+from specfit.base.types import IntArray
 from specfit.experts.arithmetic import LayerWork, LoopArithmetic
 
 MAX_ROWS = 32
 """More rows share a weight often enough for a matrix product to win."""
+
+FloatArray = NDArray[np.float32]
 
 _ORDER_FREE = {"reassoc", "contract", "nsz"}
 """Lets a sum run in vector lanes; the order is fixed when the loop is compiled."""
 
 
 @njit(cache=True, nogil=True, fastmath=_ORDER_FREE, error_model="numpy")
-def dot(left, at, right, to, count):
+def dot(left: FloatArray, at: int, right: FloatArray, to: int, count: int) -> np.float32:
     """Of left [at : at + count] and right [to : to + count], flat arrays: a slice would cost more
     than the sum. Unsigned, for a signed index may count from the end, which no vector lane can."""
-    total, first, second = np.float32(0.0), np.uint64(at), np.uint64(to)
+    total: np.float32 = np.float32(0.0)
+    first, second = np.uint64(at), np.uint64(to)
     for i in range(np.uint64(count)):
         total += left[first + i] * right[second + i]
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _run_items(storage, hidden, outputs, table, top_k, size, first, last):
+def _run_items(
+    storage: FloatArray,
+    hidden: FloatArray,
+    outputs: FloatArray,
+    table: IntArray,
+    top_k: int,
+    size: int,
+    first: int,
+    last: int,
+) -> None:
     """storage [B * 3*I*H], hidden [T * H], outputs [T * k, H], table as in `LayerWork`."""
     n_places, width = outputs.shape
     n_items = (len(table) - n_places - 1) // 2
@@ -55,7 +69,7 @@ def _run_items(storage, hidden, outputs, table, top_k, size, first, last):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _combine(outputs, weights, total):
+def _combine(outputs: FloatArray, weights: FloatArray, total: FloatArray) -> None:
     """outputs [T * k, H] weighted by [T, k] and added for k = 0, 1, ... -> total [T, H]."""
     rows, top_k = weights.shape
     for row in range(rows):

@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 import torch
 from numba import njit
+from numpy.typing import NDArray
 
-from specfit.experts.kernels.compiled import MAX_ROWS, dot
+from specfit.base.types import IntArray
+from specfit.experts.kernels.compiled import MAX_ROWS, FloatArray, dot
 
 KNOWN = "Qwen3MoeDecoderLayer"
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _norm(values, at, weight, eps, out, to):
+def _norm(
+    values: FloatArray, at: int, weight: FloatArray, eps: np.float32, out: FloatArray, to: int
+) -> None:
     """By the root mean square of n values from `at` on, into n places from `to` on."""
     count = len(weight)
     mean = dot(values, at, values, at, count) / np.float32(count)
@@ -31,7 +35,7 @@ def _norm(values, at, weight, eps, out, to):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _rotate(head, cos, sin, out):
+def _rotate(head: FloatArray, cos: FloatArray, sin: FloatArray, out: FloatArray) -> None:
     half = len(head) // 2
     for i in range(half):
         out[i] = head[i] * cos[i] - head[i + half] * sin[i]
@@ -39,7 +43,19 @@ def _rotate(head, cos, sin, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _project(hidden, norm, eps, qkv, q_norm, k_norm, cos, sin, queries, keys, values):
+def _project(
+    hidden: FloatArray,
+    norm: FloatArray,
+    eps: np.float32,
+    qkv: FloatArray,
+    q_norm: FloatArray,
+    k_norm: FloatArray,
+    cos: FloatArray,
+    sin: FloatArray,
+    queries: FloatArray,
+    keys: FloatArray,
+    values: FloatArray,
+) -> None:
     """hidden [T * H], qkv [(heads + 2 kv_heads) * D * H] -> queries [heads, T, D], keys and values
     [kv_heads, T, D], rotated."""
     rows, width = queries.shape[1], len(norm)
@@ -63,7 +79,16 @@ def _project(hidden, norm, eps, qkv, q_norm, k_norm, cos, sin, queries, keys, va
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _attend(queries, keys, values, layout, mask, scaling, row, out):
+def _attend(
+    queries: FloatArray,
+    keys: FloatArray,
+    values: FloatArray,
+    layout: tuple[int, int, int, int],
+    mask: NDArray[np.bool_],
+    scaling: np.float32,
+    row: int,
+    out: FloatArray,
+) -> None:
     """One row of queries [heads, T, D] over C columns; mask [T or 0, C]. `layout`: C, query heads
     of a key head, floats from one key head to the next in the flat keys and values, and from one
     column to the next."""
@@ -98,7 +123,7 @@ def _attend(queries, keys, values, layout, mask, scaling, row, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _route(logits, normalised, ids, weights):
+def _route(logits: FloatArray, normalised: bool, ids: IntArray, weights: FloatArray) -> None:
     """softmax over [E], then the k greatest, the first of equals before the others."""
     greatest = logits.max()
     total = np.float32(0.0)
@@ -122,9 +147,23 @@ def _route(logits, normalised, ids, weights):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _after(
-    hidden, queries, keys, values, layout, mask, scaling, output, norm, eps, router, normalised,
-    residual, normed, ids, weights,
-):  # fmt: skip
+    hidden: FloatArray,
+    queries: FloatArray,
+    keys: FloatArray,
+    values: FloatArray,
+    layout: tuple[int, int, int, int],
+    mask: NDArray[np.bool_],
+    scaling: np.float32,
+    output: FloatArray,
+    norm: FloatArray,
+    eps: np.float32,
+    router: FloatArray,
+    normalised: bool,
+    residual: FloatArray,
+    normed: FloatArray,
+    ids: IntArray,
+    weights: FloatArray,
+) -> None:
     """Attention, its projection and the residual, norm and router, row by row."""
     rows, width = len(ids), len(norm)
     attended = np.empty(queries.shape[0] * queries.shape[2], dtype=np.float32)
