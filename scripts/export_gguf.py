@@ -101,9 +101,7 @@ def write_tokenizer(writer: Any, folder: Path, config: dict[str, Any], size: int
     writer.add_add_bos_token(False)
 
 
-def write_tensors(
-    writer: Any, checkpoint: Checkpoint, family: Family, geometry: Geometry
-) -> None:
+def write_tensors(writer: Any, checkpoint: Checkpoint, family: Family, geometry: Geometry) -> None:
     def put(name: str, value: torch.Tensor) -> None:
         writer.add_tensor(f"{name}.weight", np.ascontiguousarray(value.float().numpy()))
 

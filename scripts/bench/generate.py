@@ -12,7 +12,6 @@ Leaves results/bench/generate.json.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -78,7 +77,9 @@ def take_turns(
     engines: dict[str, Engine], prompts: list[Ids], tokens: int, rounds: int
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Median tokens a second of each, and on how many prompts its ids are the first engine's."""
-    said = {name: [engine(prompt, tokens) for prompt in prompts] for name, engine in engines.items()}
+    said = {
+        name: [engine(prompt, tokens) for prompt in prompts] for name, engine in engines.items()
+    }
     first = next(iter(said.values()))
     seen: dict[str, list[float]] = {name: [] for name in engines}
     for turn in range(rounds):
@@ -183,7 +184,6 @@ def llama_engine(runtime: Any, scratch: Path) -> dict[str, Engine]:
         print("llama.cpp: not run (package llama-cpp-python is not installed)", file=sys.stderr)
         return {}
     from scripts.export_gguf import export
-
     from specfit.decoding.resolve import stop_ids
 
     path = export(runtime.spec.checkpoint.folder, scratch / "model.gguf")

@@ -56,7 +56,7 @@ class DiskStore:
         self._sums = read_sums(path, shape)
         self._checked = np.zeros(shape.blocks, dtype=np.bool_)
         self._bounce = threading.local()
-        self._file, self.reads = _open(path)
+        self._file, self.reads = open_for_reading(path)
         weakref.finalize(self, os.close, self._file)
         if self.total_bytes <= CHECKED_ON_OPENING:
             self._check_all()
@@ -133,7 +133,7 @@ class DiskStore:
                 self.read_into(layer, expert, place)
 
 
-def _open(path: Path) -> tuple[int, str]:
+def open_for_reading(path: Path) -> tuple[int, str]:
     """A descriptor, and how it reads. tmpfs and some overlays refuse direct reads."""
     if hasattr(os, "O_DIRECT"):
         try:
