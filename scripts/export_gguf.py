@@ -1,4 +1,4 @@
-"""Writes a Qwen3 MoE checkpoint as a GGUF in float32, for llama.cpp: a third engine to compare with.
+"""Writes a Qwen3 MoE checkpoint as a GGUF in float32 for llama.cpp, a third engine.
 
     python scripts/export_gguf.py <checkpoint folder> <file.gguf>
 
@@ -85,7 +85,7 @@ def write_fields(writer: Any, config: dict[str, Any], geometry: Geometry) -> Non
 
 
 def write_tokenizer(writer: Any, folder: Path, config: dict[str, Any], size: int) -> None:
-    """A byte-level BPE as Qwen's; ids that no token has are filled up, as the embedding has them."""
+    """A byte-level BPE as Qwen's; ids that no token has are filled up."""
     stored = read_json(folder / "tokenizer.json")
     names = {i: name for name, i in stored["model"]["vocab"].items()}
     special = {token["id"]: token["content"] for token in stored["added_tokens"]}

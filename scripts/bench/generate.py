@@ -121,9 +121,10 @@ def ours(runtime: Any) -> Engine:
     import numpy as np
 
     from specfit.base.types import DraftTree, Selection
-    from specfit.decoding.resolve import stop_ids
+    from specfit.models.target.config_file import stop_ids
 
-    target, stops = runtime.target, stop_ids(runtime.spec.checkpoint)
+    checkpoint = runtime.spec.checkpoint
+    target, stops = runtime.target, stop_ids(checkpoint.folder, checkpoint.config)
 
     def say(prompt: Sequence[int], tokens: int) -> Ids:
         target.begin()
@@ -184,11 +185,12 @@ def llama_engine(runtime: Any, scratch: Path) -> dict[str, Engine]:
         print("llama.cpp: not run (package llama-cpp-python is not installed)", file=sys.stderr)
         return {}
     from scripts.export_gguf import export
-    from specfit.decoding.resolve import stop_ids
+    from specfit.models.target.config_file import stop_ids
 
-    path = export(runtime.spec.checkpoint.folder, scratch / "model.gguf")
+    checkpoint = runtime.spec.checkpoint
+    path = export(checkpoint.folder, scratch / "model.gguf")
     model = Llama(str(path), n_ctx=1024, n_threads=1, n_threads_batch=1, verbose=False)
-    stops = stop_ids(runtime.spec.checkpoint)
+    stops = stop_ids(checkpoint.folder, checkpoint.config)
 
     def say(prompt: Sequence[int], tokens: int) -> Ids:
         ids: Ids = []

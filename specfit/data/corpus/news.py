@@ -1,6 +1,6 @@
 """Seeded news reports with highlights.
 
-Row `(split, index)` is a pure function of its address. Event types (`news_*.py`) are disjoint
+Row `(split, index)` is a pure function of its address. Event types (text/news_*.txt) are disjoint
 between splits; the word lists, quotation frames and filler sentences are shared. Counting distinct
 texts: the lead names one of 1,980 towns and one person out of 190 first names and 2,250 surnames,
 which alone is 8e8, and the report has at least two quotations from two more such people: far more
@@ -14,29 +14,12 @@ import re
 from dataclasses import dataclass
 
 from specfit.data.corpus.event_type import EventType, parse
-from specfit.data.corpus.grammar import Split, expand, seeded, sentence
-from specfit.data.corpus.news_business import BUSINESS
-from specfit.data.corpus.news_held_out import CALIBRATION, DEVELOPMENT, EVALUATION
-from specfit.data.corpus.news_life import LIFE
-from specfit.data.corpus.news_more_nature import NATURE
-from specfit.data.corpus.news_more_nature_2 import NATURE_2
-from specfit.data.corpus.news_more_tech import TECH
-from specfit.data.corpus.news_more_tech_2 import TECH_2
-from specfit.data.corpus.news_more_trade import TRADE
-from specfit.data.corpus.news_more_trade_2 import TRADE_2
-from specfit.data.corpus.news_public import PUBLIC
-from specfit.data.corpus.news_words import FILLER, NEWS_WORDS, QUOTES
+from specfit.data.corpus.grammar import SPLITS, Split, expand, seeded, sentence
+from specfit.data.corpus.words import lines_of, news_words, text_of
 
-EVENTS: dict[Split, list[EventType]] = {
-    "train": [
-        event
-        for block in (PUBLIC, BUSINESS, LIFE, TECH, TECH_2, NATURE, NATURE_2, TRADE, TRADE_2)
-        for event in parse(block)
-    ],
-    "development": parse(DEVELOPMENT),
-    "calibration": parse(CALIBRATION),
-    "evaluation": parse(EVALUATION),
-}
+EVENTS: dict[Split, list[EventType]] = {split: parse(text_of(f"news_{split}")) for split in SPLITS}
+QUOTES, FILLER = lines_of("news_quotes"), lines_of("news_filler")
+NEWS_WORDS = news_words()
 FIRST_FRAMES = (
     '"{q}," {say} {P}, {role}.',
     '"{q}," {P}, {role}, said [on {day}|in an interview|at the {place}|by phone].',

@@ -1,7 +1,7 @@
 """Seeded grade-school word problems with step-by-step answers.
 
 Row `(split, index)` is a pure function of its address. Every split has its own story templates
-(`word_problems_*.py`); only the word lists and the optional opening and aside sentences below are
+(text/word_problems_*.txt); only the word lists and the optional opening and aside sentences are
 shared. Counting distinct texts: the opening sentence alone names one of 1,980 towns, 7 days, 11
 kinds of weather in 3 wordings; two of 195 first names and the wordings of the story multiply that
 to far more than 1e9 per split before a single number is drawn (`distinct_texts` is the bound).
@@ -13,21 +13,15 @@ import random
 import re
 from dataclasses import dataclass
 
-from specfit.data.corpus.grammar import Split, expand, seeded, sentence, variants
+from specfit.data.corpus.grammar import SPLITS, Split, expand, seeded, sentence, variants
 from specfit.data.corpus.problem_template import Template, parse
-from specfit.data.corpus.word_problems_held_out import CALIBRATION, DEVELOPMENT, EVALUATION
-from specfit.data.corpus.word_problems_home import HOME
-from specfit.data.corpus.word_problems_shops import SHOPS
-from specfit.data.corpus.word_problems_work import WORK
-from specfit.data.corpus.words import MEN, PROBLEM_WORDS, WOMEN
+from specfit.data.corpus.words import problem_words, shared_words, text_of
 
 TEMPLATES: dict[Split, list[Template]] = {
-    "train": parse(SHOPS) + parse(HOME) + parse(WORK),
-    "development": parse(DEVELOPMENT),
-    "calibration": parse(CALIBRATION),
-    "evaluation": parse(EVALUATION),
+    split: parse(text_of(f"word_problems_{split}")) for split in SPLITS
 }
-
+MEN, WOMEN = shared_words()["men"], shared_words()["women"]
+PROBLEM_WORDS = problem_words()
 OPENINGS = (
     "it is a {weather} {day} in {town}.",
     "[one|on a] {weather} {day}, [the people of {town} are busy|everyone in {town} is outside].",

@@ -1,1 +1,0 @@
-"""One module per table or figure: rows in, numbers and sheets out; nothing is drawn here."""
