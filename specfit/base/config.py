@@ -116,6 +116,14 @@ class DrafterConfig(Section):
     temperature: float = key(
         1.0, "path probabilities to the power 1 / T, as selectors see them", hash_default=1.0
     )
+    norm_feedback: str = key(
+        "auto",
+        "what a head's next step reads, the state before or after its last norm; auto: as its "
+        "format says, measured where that is ambiguous",
+        one_of=("auto", "before", "after"),
+        hash_default="auto",
+    )
+    check: bool = key(False, "doctor: try every usual misreading of the head", hashed=False)
     force: bool = key(
         False, "oracle: commit the script whatever the target says", hash_default=False
     )
@@ -311,7 +319,9 @@ class RunConfig(Section):
         hash_default="lru",
     )
     bypass: bool = key(
-        False, "what a layer wants beyond its slots streams past them", hash_default=False
+        False,
+        "what a layer needs beyond its slots passes through staging and is not kept",
+        hash_default=False,
     )
     prefetch: str = key(
         "off",
@@ -379,7 +389,7 @@ def declared(kind: type = RunConfig, prefix: str = "") -> Iterator[tuple[str, Fi
 
 
 UNHASHED = frozenset(name for name, item in declared() if not item.metadata.get("hashed", True))
-"""Sections and keys that no id knows."""
+"""Sections and keys that are in no id."""
 
 HASH_DEFAULTS: dict[str, Any] = {
     name: item.metadata["hash_default"]

@@ -26,7 +26,7 @@ as calibration probes."""
 
 
 def is_plain(spec: RunSpec) -> bool:
-    """Nothing but the paper's backend is asked for (app. B)."""
+    """Whether this is the paper's backend (app. B)."""
     config = spec.config
     return (config.policy, config.bypass, config.prefetch, config.miss) == (
         "lru",
@@ -52,7 +52,7 @@ def make_cache(spec: RunSpec, slots: int) -> ExpertCache:
 
 
 def policy_named(name: str) -> Rank:
-    """Ours, or package.module:name of somebody else's."""
+    """Ours, or package.module:name of another package."""
     what = "a function that ranks residents (Rank in specfit/experts/eviction.py)"
     return named("policy", name, POLICIES, callable, what)
 

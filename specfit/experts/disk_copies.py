@@ -38,7 +38,7 @@ class DiskCopyEngine:
         self._brought: list[Future[_Read]] = []
         self._done: list[_Read] = []
 
-    def begin_layer(self) -> None:
+    def begin_layer(self, waits: int = 0, runs: int = 0) -> None:
         """What was computed has been computed."""
 
     def has_room(self) -> bool:

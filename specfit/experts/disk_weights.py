@@ -28,19 +28,28 @@ DIRECT, DROPPED = "direct", "dropped"
 
 @dataclass(frozen=True)
 class DiskBlock:
-    """A block that is still to be read."""
+    """A block, or bytes begin .. end - 1 of it, that is still to be read."""
 
     store: DiskStore
     layer: int
     expert: int
+    begin: int
+    end: int
 
     @property
     def size_bytes(self) -> int:
-        return self.store.block_bytes
+        return self.end - self.begin
+
+    def chunk(self, count: int) -> list[DiskBlock]:
+        """Equal parts, as a tensor's `chunk`."""
+        size = self.size_bytes // count
+        assert size * count == self.size_bytes, "a block has equal parts"
+        starts = range(self.begin, self.end, size)
+        return [DiskBlock(self.store, self.layer, self.expert, at, at + size) for at in starts]
 
     def read_into(self, place: torch.Tensor) -> None:
-        """`place` is contiguous host memory of a block. Outside the interpreter lock."""
-        self.store.read_into(self.layer, self.expert, place)
+        """`place` is contiguous host memory of that size. Outside the interpreter lock."""
+        self.store.read_into(self.layer, self.expert, place, self.begin, self.end)
 
 
 class DiskStore:
@@ -82,26 +91,31 @@ class DiskStore:
         return place
 
     def source(self, layer: int, expert: int) -> DiskBlock:
-        return DiskBlock(self, layer, expert)
+        return DiskBlock(self, layer, expert, 0, self.block_bytes)
 
     def is_locked(self, layer: int, expert: int) -> bool:
         return False
 
-    def read_into(self, layer: int, expert: int, place: torch.Tensor) -> None:
-        """Raises SpecfitError for a short read, a disk that fails, or a wrong checksum."""
+    def read_into(
+        self, layer: int, expert: int, place: torch.Tensor, begin: int = 0, end: int | None = None
+    ) -> None:
+        """Bytes begin .. end - 1 of a block. Raises SpecfitError for a short read, a disk that
+        fails, or a whole block with a wrong checksum."""
+        end = self.block_bytes if end is None else end
         index = layer * self.experts + expert
+        first = begin // ALIGNMENT * ALIGNMENT
+        size = -(-end // ALIGNMENT) * ALIGNMENT - first
         here = place.view(torch.uint8)
-        size = self.shape.stride_bytes
-        fits = size == self.block_bytes and here.data_ptr() % ALIGNMENT == 0
+        fits = size == end - begin and here.data_ptr() % ALIGNMENT == 0
         buffer = here if fits else self._own_buffer()
-        view = buffer.numpy().data
-        self._pread(view, self.shape.offset(index), layer, expert)
-        if not self._checked[index]:
+        view = buffer.numpy().data[:size]
+        self._pread(view, self.shape.offset(index) + first, layer, expert)
+        if end - begin == self.block_bytes and not self._checked[index]:
             if zlib.crc32(view[: self.block_bytes]) != self._sums[index]:
                 raise damaged(self.path, f"expert {expert} of layer {layer} has another checksum")
             self._checked[index] = True
         if not fits:
-            here.copy_(buffer[: self.block_bytes])
+            here.copy_(buffer[begin - first : end - first])
 
     def _own_buffer(self) -> torch.Tensor:
         """One a reader: for a block whose place in memory is not aligned."""

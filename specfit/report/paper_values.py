@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Claim:
-    """`system` (of `labels.SYSTEMS`) has `value` of `quantity`, or that many times `against`'s."""
+    """`system` (of `styles.SYSTEMS`) has `value` of `quantity`, or that many times `against`'s."""
 
     artefact: str  # ours that shows it
     where: str  # in the paper

@@ -1,4 +1,4 @@
-"""What may be said of a figure of ours beside the paper's: the design's words and no others."""
+"""What may be said of a figure of ours beside the paper's: these words and no others."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ DECIDED = (
 """Keys that the advice decides."""
 OURS = (*DECIDED, "cache_slots", "limit", "max_new_tokens", "force")
 """With those that only shorten it: not part of the command it gives."""
-UNCLEAR = 0.02  # below this gain nobody should change a setting for it
+UNCLEAR = 0.02  # a gain below this is too small to change a setting for
 
 
 def advise(composed: Any) -> int:

@@ -127,7 +127,7 @@ def refuse_sampling(arguments: Sequence[str]) -> None:
 
 
 def refuse_flags(arguments: list[str]) -> None:
-    """Hydra's own parser would print its usage, which helps nobody who typed --limit 3."""
+    """Hydra's own parser would print its usage, which does not say what is wrong with --limit 3."""
     for argument in arguments:
         flag = argument.split("=")[0]
         if flag.startswith("--") and not any(known.startswith(flag) for known in HYDRA_FLAGS):

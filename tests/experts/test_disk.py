@@ -54,6 +54,12 @@ def test_blocks_come_back_to_the_bit_and_lie_at_aligned_offsets(
         for place in (aligned[1], torch.empty_like(expected)):
             store.source(layer, expert).read_into(place)
             assert torch.equal(place, expected)
+            place.zero_()
+            for part, third in zip(
+                store.source(layer, expert).chunk(3), place.chunk(3), strict=True
+            ):
+                part.read_into(third)
+            assert torch.equal(place, expected), "in pieces, as prefetching reads it"
     assert [p.name for p in tmp_path.iterdir()] == [shape.file_name], "nothing else is left"
 
 

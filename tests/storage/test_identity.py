@@ -42,6 +42,7 @@ CONFIG: dict[str, Any] = {
         "calibration_dataset": "embedded_gsm8k",
     },
     "drafter": {
+        "check": False,
         "name": "embedded",
         "path": None,
         "repository": None,
@@ -98,6 +99,7 @@ UNHASHED_VALUES = {
     "drafter.path": "/elsewhere",
     "drafter.repository": "owner/name",
     "drafter.revision": "abc",
+    "drafter.check": True,
     "dataset.path": "my.jsonl",
     "dataset.rows": [3, 1],
     "routes.path": "/elsewhere",

@@ -114,7 +114,7 @@ class ReplayRunSpec(RunSpec):
 
 
 def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] = ()) -> RunSpec:
-    """Raises SpecfitError where the config asks for what was not recorded.
+    """Raises SpecfitError if the config needs what was not recorded.
 
     `said` are the dotted keys that a person set: of what the recording decides, they may only
     repeat it, or draft fewer levels.

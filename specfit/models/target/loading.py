@@ -19,6 +19,7 @@ from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.host_weights import ExpertStore, HostStore
 from specfit.experts.pack import PackShape, PackWriter
+from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.family import Family, Geometry, family_of, geometry_of
 from specfit.models.target.shards import DTYPES, Entry, Shard
@@ -86,6 +87,7 @@ def load_model(
         config.num_hidden_layers = num_layers
     geometry = geometry_of(checkpoint.config | {"num_hidden_layers": config.num_hidden_layers})
     model = skeleton(config)
+    use_attention(model, device)
     _refuse_unknown_tensors(model, checkpoint, family, geometry)
     _fill_dense(model, checkpoint, family, dtype, device)
     if packs is None:

@@ -20,7 +20,7 @@ from specfit.report.table_format import Cell, Entry, Sheet, change, factor, meas
 from specfit.report.verdict import PAPER_TARGETS, is_open, verdict
 from specfit.storage.rows import RunRows
 
-Runs = Mapping[str, RunRows]  # key of labels.SYSTEMS -> its run
+Runs = Mapping[str, RunRows]  # key of styles.SYSTEMS -> its run
 
 
 def systems_table(reader: ResultsReader, name: str, title: str) -> Table:

@@ -94,7 +94,7 @@ class Pools:
         return {}
 
     def grown(self, position: int) -> list[DraftTree]:
-        """The pool after level 1, 2, ..; the last is the whole. Made once, whoever asks."""
+        """The pool after level 1, 2, ..; the last is the whole. Made once and kept."""
         if position not in self._grown:
             at = self.nodes(position)
             columns = self.tokens[at], self.parents[at], self.depths[at], self.path_probs[at]
