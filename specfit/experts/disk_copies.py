@@ -41,6 +41,9 @@ class DiskCopyEngine:
     def begin_layer(self, waits: int = 0, runs: int = 0) -> None:
         """What was computed has been computed."""
 
+    def end_layer(self) -> None:
+        """It has been."""
+
     def has_room(self) -> bool:
         return len(self._going) < self.in_flight
 

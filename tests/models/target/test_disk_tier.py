@@ -65,9 +65,8 @@ def story(pair: Pair, target: OffloadedTarget) -> Iterator[object]:
         counts = [a.tolist() for a in (done.trace.hits, done.trace.misses, done.trace.evictions)]
         yield done.tokens.tolist(), done.routes.tolist(), routes.nodes.tolist(), counts
     yield {name: array.tolist() for name, array in target.residency().items()}
-    for buffer in target._kv._keys:
-        assert buffer is not None
-        yield buffer[:, :, : target.length].tolist()  # low bits included
+    assert target._kv._stored is not None
+    yield target._kv._stored[:, :, :, : target.length].tolist()  # low bits included
 
 
 @pytest.mark.parametrize("slots", [0, 3, EXPERTS // 2, EXPERTS])
