@@ -186,7 +186,7 @@ class GpuConfig(Section):
     kernel: str = key(
         "auto",
         "of the experts",
-        one_of=("auto", "loop", "triton"),
+        one_of=("auto", "loop", "triton", "compiled"),
         hash_default="auto",
         measured=False,
     )
@@ -205,6 +205,21 @@ class GpuConfig(Section):
     )
     advice: str | None = key(None, "a sentence that is printed", hashed=False)
     notes: dict[str, str] = key(dict, "how a value is known", hashed=False)
+
+
+@dataclass
+class OffloadConfig(Section):
+    """Where experts lie that are in no slot."""
+
+    tier: str = key(
+        "host",
+        "host: every expert in RAM; disk: a miss is read from a file into its slot",
+        one_of=("host", "disk"),
+        hash_default="host",
+    )
+    pack: str | None = key(
+        None, "disk: folder of that file; null = beside the checkpoint or in a cache", hashed=False
+    )
 
 
 @dataclass
@@ -288,6 +303,7 @@ class RunConfig(Section):
     logger: LoggerConfig = key(hashed=False)
     calibration: CalibrationConfig = key(CalibrationConfig)
     record: RecordConfig = key(RecordConfig, hashed=False)
+    offload: OffloadConfig = key(OffloadConfig)
     recording: str | None = key(
         None, "id or folder: what specfit.replay and routes=recording read", hashed=False
     )

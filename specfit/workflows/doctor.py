@@ -53,7 +53,10 @@ def diagnose(config: RunConfig) -> Iterator[str]:
         yield "link and page-locking: not tried, there is no CUDA device"
         yield from surroundings_lines(None)
     sizing = size(config, named, clock, device, profile)
-    yield from host_lines(sizing.store_bytes, device.type == "cuda")
+    if sizing.pack_bytes:
+        yield from pack_lines(config, sizing.pack_bytes, device)
+    else:
+        yield from host_lines(sizing.store_bytes, device.type == "cuda")
     if named.fetch_bytes:
         yield from disk_lines(named.fetch_bytes)
     slots = yield from device_lines(config, sizing)
@@ -156,6 +159,28 @@ def host_lines(store_bytes: int, locks: bool) -> Iterator[str]:
         yield lock_trial(store_bytes)
 
 
+def pack_lines(config: RunConfig, pack_bytes: int, device: Any) -> Iterator[str]:
+    """The experts on disk: where, how many bytes, and whether there is room for them."""
+    import shutil
+
+    from specfit.decoding.resolve import locate, pack_folder
+
+    local = locate(config.model.path) if config.model.path else None
+    folder = pack_folder(config, local, device) if local is not None else None
+    if folder is None:
+        yield f"disk: a pack of {pack_bytes / GB:.2f} GB beside the checkpoint"
+        return
+    there = sorted(folder.glob("*.experts")) if folder.is_dir() else []
+    seen = next(part for part in (folder, *folder.absolute().parents) if part.is_dir())
+    free = shutil.disk_usage(seen).free
+    verdict = "" if there or pack_bytes < free else ": TOO LITTLE; set offload.pack"
+    made = f"; packs there: {', '.join(path.name for path in there)}" if there else ""
+    yield (
+        f"disk: a pack of {pack_bytes / GB:.2f} GB of experts in {folder}, {free / GB:.1f} GB "
+        f"free{made}{verdict}"
+    )
+
+
 def lock_trial(requested: int, seconds: float = 8.0) -> str:
     """Locks fresh memory chunk by chunk until `wanted`, a refusal or the time is reached."""
     from specfit.experts.pinned import CudaRegistrar, try_locking
@@ -238,9 +263,10 @@ def _hours(name: str, time: RunTime) -> str:
 
 def command(config: RunConfig, slots: int) -> str:
     gpu = "" if config.gpu.name == "local" else f" gpu={config.gpu.name}"
+    tier = "" if config.offload.tier == "host" else f" offload.tier={config.offload.tier}"
     return (
         f"python -m specfit.run model={config.model.name} drafter={config.drafter.name} "
-        f"dataset={config.dataset.name} selector=specfit cache_slots={slots}{gpu}"
+        f"dataset={config.dataset.name} selector=specfit cache_slots={slots}{gpu}{tier}"
     )
 
 
