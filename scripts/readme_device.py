@@ -15,10 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from scripts.readme_columns import README, filled  # noqa: E402
-
+README = ROOT / "README.md"
 FOLDER = ROOT / "results" / "device"
 BEGIN, END = "<!-- device: python scripts/readme_device.py -->", "<!-- end of device -->"
 NONE = "No device figures yet: not measured."
@@ -26,11 +23,12 @@ HEADER = (
     "device",
     "date",
     "equal ids (fp32)",
-    "kernels, x the loop at 8 rows",
+    "kernels at 8 rows, of the memory's bandwidth",
     "modelled clock, worst error",
     "copies, GB/s (of a plain copy)",
     "30B dummy: load",
     "uncached AR cycle (most allowed)",
+    "resident AR beside waiting (goal)",
     "tokens/s: AR, AR 48, EAGLE-3 48, SpecFit 48",
 )
 SYSTEMS = ("ar", "ar_48", "eagle3_48", "specfit_48")
@@ -60,6 +58,7 @@ def row(document: Figures) -> list[str]:
         copies(document),
         number(figures(document, "dummy").get("load_s"), "{:.0f} s"),
         uncached(document),
+        resident(document),
         ", ".join(speed(document, name) for name in SYSTEMS),
     ]
 
@@ -80,8 +79,8 @@ def verdict(document: Figures, name: str) -> str:
 
 def kernels(document: Figures) -> str:
     timings = figures(document, "kernels").get("timings", [])
-    at_8 = [timing["speedup"] for timing in timings if timing["rows"] == 8]
-    return f"{number(at_8[0] if at_8 else None, '{:.1f}')} ({verdict(document, 'kernels')})"
+    at_8 = [timing["share_of_memory"] for timing in timings if timing["rows"] == 8]
+    return f"{number(at_8[0] if at_8 else None, '{:.0%}')} ({verdict(document, 'kernels')})"
 
 
 def clock(document: Figures) -> str:
@@ -103,6 +102,12 @@ def uncached(document: Figures) -> str:
     return f"{number(cycle, '{:.0f}')} ms ({number(dummy.get('uncached_bound_ms'), '{:.0f}')})"
 
 
+def resident(document: Figures) -> str:
+    dummy = figures(document, "dummy")
+    beside, goal = dummy.get("resident_beside_ms"), dummy.get("resident_goal_ms")
+    return f"{number(beside, '{:.1f}')} ms ({number(goal, '{:.0f}')})"
+
+
 def speed(document: Figures, name: str) -> str:
     return number(system(figures(document, "dummy"), name).get("tokens_per_second"), "{:.2f}")
 
@@ -118,7 +123,10 @@ def number(value: float | None, shape: str) -> str:
 
 
 def rewritten(text: str) -> str:
-    return filled(text, BEGIN, END, table())
+    """`text` with the block between the markers made anew."""
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
 def main() -> int:

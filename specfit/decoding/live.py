@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 
 from specfit.base.interfaces import Clock, Drafter
 from specfit.base.types import SpecfitError
-from specfit.decoding.expert_cache_factory import CLAIRVOYANT, make_cache, pin_most_used
+from specfit.decoding.expert_cache_factory import (
+    make_cache,
+    pin_most_used,
+    refuse_replays_only,
+)
+from specfit.decoding.head_check import settle_feedback
 from specfit.decoding.oracle_texts import is_scripted, scripts_of
-from specfit.decoding.resolve import LiveRunSpec
+from specfit.decoding.resolve import LiveRunSpec, pack_folder
 from specfit.decoding.spec import RunSpec
 from specfit.experts.copies import CopyEngine, CpuCopyEngine, LinkUse
-from specfit.experts.cuda_copies import StreamedCopyEngine
+from specfit.experts.cuda_copies import StreamedCopyEngine, Streams
+from specfit.experts.disk_copies import DiskCopyEngine
+from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
+from specfit.experts.host_weights import ExpertStore
 from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.experts.pinned import CudaRegistrar
 from specfit.experts.prefetch import Prefetcher
+from specfit.experts.queued_streams import QueuedStreams
 from specfit.hardware.clock import ModelledClock, WallClock
 from specfit.hardware.nvml import Watch
 from specfit.models.drafter.checkpoint import load_head
@@ -77,6 +86,12 @@ class Runtime:
         report = self.loaded.store.lock_report
         return None if report is None else report.locked_bytes / report.total_bytes
 
+    @property
+    def disk_reads(self) -> str | None:
+        """How misses are read from disk: direct, or with their pages dropped; None from RAM."""
+        store = self.loaded.store
+        return store.reads if isinstance(store, DiskStore) else None
+
     def prefetch_hooks(self) -> Prefetcher | None:
         return self.engine.cache.prefetcher
 
@@ -94,18 +109,18 @@ class Runtime:
         if self.spec.clock == "modelled":
             route_ms = self.spec.config.routes.level_ms
             return ModelledClock(self.spec.profile, self.spec.billing, route_ms)
-        on_cuda = self.spec.device.type == "cuda"
-        return WallClock(torch.cuda.synchronize if on_cuda else _nothing, self.target.expert_bytes)
+        synchronise = _nothing
+        if self.spec.device.type == "cuda":
+            from specfit.experts.cuda_streams import border
+
+            synchronise = border(self.spec.device)
+        return WallClock(synchronise, self.target.expert_bytes)
 
 
 def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     """Raises SpecfitError for a damaged checkpoint, a head that does not fit, too little memory."""
     assert isinstance(spec, LiveRunSpec), "a live machine needs a checkpoint and a device"
-    if spec.config.policy == CLAIRVOYANT:
-        raise SpecfitError(
-            "policy=belady knows the future, which a replay has and a run has not; use "
-            "specfit.replay, or another policy"
-        )
+    refuse_replays_only(spec.config.policy)
     torch.set_num_threads(spec.config.threads)
     loaded = _loaded(spec)
     loaded.attach(None)  # the slots of the machine before go first
@@ -119,6 +134,10 @@ def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     else:
         target = OffloadedTarget(*parts)
     runtime = Runtime(target, engine, head, loaded, spec, Watch(_uuid(spec)), scripts)
+    if head is not None and head.config.feedback_unknown:
+        settled, sentence = settle_feedback(runtime)
+        print(f"specfit: {sentence}", file=sys.stderr)
+        runtime = replace(runtime, head=settled)
     pin_most_used(spec, target, engine.cache, runtime.clock())
     return runtime
 
@@ -140,9 +159,14 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
             f"miss={spec.config.miss} is modelled so far and needs device=cpu; on a GPU use "
             "miss=transfer"
         )
-    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device)
+    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device, loaded.store.dtype)
     beside = 1 if cache.prefetcher is not None else 0
-    copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside)
+    report = loaded.store.lock_report
+    bounces = report is not None and not report.is_whole
+    if isinstance(loaded.store, DiskStore):
+        copies: CopyEngine = DiskCopyEngine(in_flight)
+    else:
+        copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside, bounces)
     engine = ExpertEngine(loaded.store, cache, copies, arithmetic, spec.device)
     if spec.config.model.routing == "markov":
         engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, spec.config.seed)
@@ -150,14 +174,20 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
 
 
 def copy_engine(
-    device: torch.device, in_flight: int, link_gbps_cap: float | None, beside: int = 0
+    device: torch.device,
+    in_flight: int,
+    link_gbps_cap: float | None,
+    beside: int = 0,
+    bounces: bool = False,
 ) -> CopyEngine:
-    """`beside`: streams for copies that nobody has demanded yet."""
+    """`beside`: streams for copies that nobody has demanded yet; `bounces`: some blocks are not
+    page-locked."""
     if device.type != "cuda":
         return CpuCopyEngine(in_flight, link_gbps_cap)
     from specfit.experts.cuda_streams import CudaStreams
 
-    return StreamedCopyEngine(CudaStreams(device, in_flight + beside, link_gbps_cap), in_flight)
+    streams: Streams = CudaStreams(device, in_flight + beside, link_gbps_cap)
+    return StreamedCopyEngine(QueuedStreams(streams) if bounces else streams, in_flight)
 
 
 _kept: dict[tuple[object, ...], LoadedModel] = {}
@@ -166,31 +196,35 @@ _kept: dict[tuple[object, ...], LoadedModel] = {}
 def _loaded(spec: LiveRunSpec) -> LoadedModel:
     """Jobs of one sweep in one process read the checkpoint once; another one replaces it."""
     model, device = spec.config.model, spec.device
-    key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers
+    packs = pack_folder(spec.config, spec.checkpoint.folder, device)
+    key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers, packs
     if key not in _kept:
         _kept.clear()  # before the next is read: two stores may not fit
         gc.collect()
         dtype = getattr(torch, model.dtype)
         if isinstance(spec.checkpoint, RandomCheckpoint):
-            loaded = load_random(spec.checkpoint, dtype, device, model.num_layers)
+            loaded = load_random(spec.checkpoint, dtype, device, model.num_layers, packs)
         else:
-            loaded = load_model(spec.checkpoint, dtype, device, model.num_layers)
-        if device.type == "cuda":
-            _lock(loaded)
+            loaded = load_model(spec.checkpoint, dtype, device, model.num_layers, packs)
+        if isinstance(loaded.store, ExpertStore) and device.type == "cuda":
+            _lock(loaded.store)
+        elif isinstance(loaded.store, DiskStore) and loaded.store.notice:
+            print(f"specfit: {loaded.store.notice}", file=sys.stderr)
         _kept[key] = loaded
     return _kept[key]
 
 
-def _lock(loaded: LoadedModel) -> None:
+def _lock(store: ExpertStore) -> None:
     """Page-lock the experts where they lie; what is refused is said, and goes a slower way."""
-    report = loaded.store.lock(CudaRegistrar())
+    report = store.lock(CudaRegistrar())
     if not report.is_whole:
         print(f"specfit: {report.sentence()}", file=sys.stderr)
 
 
 def _head(spec: LiveRunSpec, loaded: LoadedModel) -> EagleHead:
     weights = loaded.model.state_dict()
-    head = load_head(spec.drafter_folder, loaded.model.config, weights.__getitem__)
+    feedback = spec.config.drafter.norm_feedback
+    head = load_head(spec.drafter_folder, loaded.model.config, weights.__getitem__, feedback)
     return head.to(device=spec.device, dtype=loaded.store.dtype)
 
 

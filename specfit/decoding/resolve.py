@@ -5,6 +5,7 @@ Nothing here loads a weight; a finished run is found from these spec alone.
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +15,12 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer
 
+import specfit
 from specfit.base.config import DatasetConfig, DrafterConfig, ModelConfig, RunConfig
 from specfit.base.types import SpecfitError
 from specfit.data.examples import Rows
 from specfit.data.prompts import Prompting
-from specfit.decoding.memory_fit import Sizing, sizing_of
+from specfit.decoding.memory_fit import Sizing, settled_fit, sizing_of
 from specfit.decoding.spec import (
     SHIPPED_TOKENIZERS,
     RunSpec,
@@ -37,8 +39,10 @@ from specfit.decoding.workload import (
 from specfit.hardware.clock import choose_clock
 from specfit.hardware.profile import Profile
 from specfit.hardware.reference_models import billing
+from specfit.hardware.system_info import bus_id, surroundings
 from specfit.models.drafter import oracle
 from specfit.models.schema import read_json
+from specfit.models.target.attention import backend_name, settle_backend
 from specfit.models.target.checkpoint import (
     FETCH_AGAIN,
     Checkpoint,
@@ -105,6 +109,9 @@ class LiveRunSpec(RunSpec):
     @property
     def place(self) -> str:
         return f"device {self.device.type} ({self.device_name})"
+
+    def machine_facts(self) -> dict[str, str]:
+        return {"attention": backend_name()} if self.device.type == "cuda" else {}
 
     @cached_property
     def rows(self) -> Rows:
@@ -197,6 +204,11 @@ def resolve(config: RunConfig, split: str = "evaluation") -> LiveRunSpec:
 
 
 def open_checkpoint(model: ModelConfig) -> Checkpoint:
+    if model.source == "traced":
+        raise SpecfitError(
+            f"model={model.name} is routes without weights and only replays; record it with "
+            "`python -m specfit.record`, then use specfit.replay"
+        )
     if model.source == "random":
         return RandomCheckpoint(locate(model.path), model.shape)
     repository = repository_of("model", model)
@@ -217,11 +229,18 @@ def _fitting_slots(
 
     experts = geometry_of(checkpoint.config).experts
     requested = min(config.calibration.slots, experts)
-    slots, notes = settle_slots(config, experts, lambda: sizing().fit(requested))
-    if device.type == "cuda" and clock == "wall":
+
+    def fit() -> tuple[int, str]:
+        return settled_fit(sizing(), requested, Path(config.results_dir))
+
+    slots, notes = settle_slots(config, experts, fit)
+    if clock == "wall" and config.offload.tier == "disk":
+        sizing().refuse_too_many(slots)
+    elif clock == "wall" and device.type == "cuda":
         table = sizing()
         table.refuse_too_many(slots)
-        notes += tuple(table.lines(slots))
+        notes += (*table.lines(slots), *surroundings(bus_id(device)).notes())
+        notes += (f"attention: {backend_name()}",)
     return slots, notes
 
 
@@ -230,4 +249,34 @@ def find_device(asked: str) -> tuple[torch.device, str]:
         raise SpecfitError("device=cuda, but no CUDA device or driver was found; use device=cpu")
     if asked == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu"), cpu_name() or platform.machine()
+    settle_backend()
     return torch.device("cuda"), torch.cuda.get_device_name()
+
+
+PACKAGE = Path(specfit.__file__).resolve().parent
+
+
+def pack_folder(config: RunConfig, checkpoint: Path, device: torch.device) -> Path | None:
+    """Where the pack of experts lies or will; None where experts are in host memory.
+
+    Beside a checkpoint of one's own; in a cache for one that is part of the package or read-only.
+    """
+    offload = config.offload
+    if offload.tier == "host":
+        return None
+    if device.type == "cuda":
+        raise SpecfitError(
+            "offload.tier=disk reads into host memory and needs device=cpu so far; on a GPU use "
+            "offload.tier=host"
+        )
+    if config.gpu.link_gbps_cap is not None:
+        raise SpecfitError(
+            "gpu.link_gbps_cap slows copies from host memory down; with offload.tier=disk the disk "
+            "is the link, so drop one of the two"
+        )
+    if offload.pack is not None:
+        return Path(offload.pack)
+    if os.access(checkpoint, os.W_OK) and PACKAGE not in checkpoint.resolve().parents:
+        return checkpoint
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "specfit" / "experts"

@@ -6,16 +6,47 @@ import mmap
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from specfit.base.types import SpecfitError
-from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_blocks, release
+from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_layers, release
 from specfit.hardware.memory import GB, host_memory
 
 MOST_RESERVED = 1 << 30
 """Host memory left beside a large store: Python, torch, one dense tensor on its way."""
+
+
+class HostStore(Protocol):
+    """Where the blocks of all experts lie: in host memory (`ExpertStore`) or on disk (`DiskStore`).
+
+    A block is `block_bytes` bytes, whatever they mean; L layers of E experts have one each.
+    """
+
+    layers: int
+    experts: int
+    hidden: int
+    intermediate: int
+    dtype: torch.dtype
+    lock_report: LockReport | None
+
+    @property
+    def block_bytes(self) -> int: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+    def block(self, layer: int, expert: int) -> torch.Tensor:
+        """[3*I*H] in host memory, now."""
+        ...
+
+    def source(self, layer: int, expert: int) -> Any:
+        """What the store's copy engine moves a block from."""
+        ...
+
+    def is_locked(self, layer: int, expert: int) -> bool: ...
 
 
 class ExpertStore:
@@ -98,23 +129,23 @@ class ExpertStore:
         """[3*I*H], to be copied from, never written."""
         return self._blocks[layer][expert]
 
+    def source(self, layer: int, expert: int) -> torch.Tensor:
+        return self.block(layer, expert)
+
     # -- page-locking ----------------------------------------------------------------------------
 
     def lock(self, registrar: Registrar, chunk_bytes: int = CHUNK_BYTES) -> LockReport:
-        """Page-lock as much as is granted, layer by layer, until the first refusal.
+        """Page-lock as much as is granted, spread over the layers, until the first refusal.
 
         A store is locked once; the locks go before its memory does.
         """
         assert self._frozen and self.lock_report is None, "a loaded store is locked once"
-        refused = None
-        for layer, blocks in enumerate(self._blocks):
-            count, held, refused = lock_blocks(
-                registrar, blocks.data_ptr(), self.block_bytes, self.experts, chunk_bytes
-            )
-            weakref.finalize(self, release, registrar, held)
-            self._locked[layer] = count
-            if refused is not None:
-                break
+        addresses = [blocks.data_ptr() for blocks in self._blocks]
+        counts, held, refused = lock_layers(
+            registrar, addresses, self.block_bytes, self.experts, chunk_bytes
+        )
+        weakref.finalize(self, release, registrar, held)
+        self._locked[:] = counts
         locked = int(self._locked.sum()) * self.block_bytes
         self.lock_report = LockReport(locked, self.total_bytes, refused)
         return self.lock_report
@@ -122,6 +153,18 @@ class ExpertStore:
     def is_locked(self, layer: int, expert: int) -> bool:
         """Whether a copy of this block may run asynchronously from where it lies."""
         return bool(expert < self._locked[layer])
+
+
+def device_blocks(
+    count: int, elements: int, dtype: torch.dtype, device: torch.device
+) -> torch.Tensor:
+    """[count, elements] uninitialised; on a CPU from a page border on, so that a disk can write
+    straight into it."""
+    size = count * elements * dtype.itemsize
+    if device.type != "cpu" or size == 0:
+        return torch.empty(count, elements, dtype=dtype, device=device)
+    pages = _anonymous(-(-size // PAGE) * PAGE)
+    return torch.frombuffer(pages, dtype=dtype, count=count * elements).view(count, elements)
 
 
 def _anonymous(size: int) -> mmap.mmap:

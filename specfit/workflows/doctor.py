@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, from_hydra
+from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import SpecfitError
 
@@ -36,6 +36,7 @@ def diagnose(config: RunConfig) -> Iterator[str]:
     """The lines of the report."""
     from specfit.decoding.resolve import find_device
     from specfit.decoding.spec import profile_of
+    from specfit.experts.pool_cache import slots_cliff
     from specfit.hardware.clock import choose_clock
 
     profile = profile_of(config.gpu)
@@ -52,10 +53,16 @@ def diagnose(config: RunConfig) -> Iterator[str]:
         yield "link and page-locking: not tried, there is no CUDA device"
         yield from surroundings_lines(None)
     sizing = size(config, named, clock, device, profile)
-    yield from host_lines(sizing.store_bytes, device.type == "cuda")
+    if sizing.pack_bytes:
+        yield from pack_lines(config, sizing.pack_bytes, device)
+    else:
+        yield from host_lines(sizing.store_bytes, device.type == "cuda")
     if named.fetch_bytes:
         yield from disk_lines(named.fetch_bytes)
     slots = yield from device_lines(config, sizing)
+    cliff = slots_cliff(slots, sizing.needs.layers, top_k_of(named), sizing.needs.expert_bytes)
+    if cliff is not None:
+        yield f"warning: {cliff}"
     if link_gbps is not None and profile.link_gbps is None:
         fixed = profile.fixed_ms or ASSUMED_FIXED_MS
         profile = replace(profile, link_gbps=link_gbps, fixed_ms=fixed)
@@ -80,7 +87,7 @@ def look_up(config: RunConfig) -> Named:
 def fields_of(
     key: str, group: ModelConfig | DrafterConfig, notes: list[str]
 ) -> tuple[dict[str, Any] | None, int]:
-    """config.json and the bytes still to fetch; no weight is asked for."""
+    """config.json and the bytes still to fetch; no weight is fetched."""
     from specfit.decoding.resolve import locate, open_checkpoint, repository_of
     from specfit.models.schema import read_json
     from specfit.models.target.checkpoint import INDEX
@@ -152,6 +159,28 @@ def host_lines(store_bytes: int, locks: bool) -> Iterator[str]:
         yield lock_trial(store_bytes)
 
 
+def pack_lines(config: RunConfig, pack_bytes: int, device: Any) -> Iterator[str]:
+    """The experts on disk: where, how many bytes, and whether there is room for them."""
+    import shutil
+
+    from specfit.decoding.resolve import locate, pack_folder
+
+    local = locate(config.model.path) if config.model.path else None
+    folder = pack_folder(config, local, device) if local is not None else None
+    if folder is None:
+        yield f"disk: a pack of {pack_bytes / GB:.2f} GB beside the checkpoint"
+        return
+    there = sorted(folder.glob("*.experts")) if folder.is_dir() else []
+    seen = next(part for part in (folder, *folder.absolute().parents) if part.is_dir())
+    free = shutil.disk_usage(seen).free
+    verdict = "" if there or pack_bytes < free else ": TOO LITTLE; set offload.pack"
+    made = f"; packs there: {', '.join(path.name for path in there)}" if there else ""
+    yield (
+        f"disk: a pack of {pack_bytes / GB:.2f} GB of experts in {folder}, {free / GB:.1f} GB "
+        f"free{made}{verdict}"
+    )
+
+
 def lock_trial(requested: int, seconds: float = 8.0) -> str:
     """Locks fresh memory chunk by chunk until `wanted`, a refusal or the time is reached."""
     from specfit.experts.pinned import CudaRegistrar, try_locking
@@ -174,14 +203,11 @@ def disk_lines(fetch_bytes: int) -> Iterator[str]:
 
 
 def link_lines(device: Any) -> tuple[list[str], float]:
-    import torch
-
     from specfit.hardware.pcie import read_link
-    from specfit.hardware.system_info import surroundings
+    from specfit.hardware.system_info import bus_id, surroundings
 
     reading = read_link(device)
-    card = torch.cuda.get_device_properties(device)
-    around = surroundings(bus_id(card))
+    around = surroundings(bus_id(device))
     lines = [
         f"link under load: {reading.pinned_gbps:.1f} GB/s page-locked, "
         f"{reading.pageable_gbps:.1f} pageable; {reading.state}"
@@ -196,15 +222,11 @@ def surroundings_lines(gpu_bus_id: str | None) -> list[str]:
     return surroundings(gpu_bus_id).notes()
 
 
-def bus_id(card: Any) -> str | None:
-    """PCI address of a card; older torch does not say."""
-    if not hasattr(card, "pci_bus_id"):
-        return None
-    domain = getattr(card, "pci_domain_id", 0)
-    return f"{domain:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"
-
-
 # -- what it will take ---------------------------------------------------------------------------
+
+
+def top_k_of(named: Named) -> int:
+    return int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
 
 
 def hour_lines(
@@ -221,7 +243,7 @@ def hour_lines(
         )
         return
     requests = config.request_limit or 1
-    top_k = int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
+    top_k = top_k_of(named)
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
     needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
     model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
@@ -241,13 +263,28 @@ def _hours(name: str, time: RunTime) -> str:
 
 def command(config: RunConfig, slots: int) -> str:
     gpu = "" if config.gpu.name == "local" else f" gpu={config.gpu.name}"
+    tier = "" if config.offload.tier == "host" else f" offload.tier={config.offload.tier}"
     return (
         f"python -m specfit.run model={config.model.name} drafter={config.drafter.name} "
-        f"dataset={config.dataset.name} selector=specfit cache_slots={slots}{gpu}"
+        f"dataset={config.dataset.name} selector=specfit cache_slots={slots}{gpu}{tier}"
     )
 
 
 def doctor(composed: Any) -> int:
-    for line in diagnose(from_hydra(composed)):
+    config = from_hydra(composed)
+    for line in check_head(config) if config.drafter.check else diagnose(config):
         print(line, flush=True)
     return 0
+
+
+def check_head(config: RunConfig) -> Iterator[str]:
+    """`drafter.check=true`: loads the pair and tries every usual misreading of the head."""
+    from specfit.decoding.head_check import check
+    from specfit.decoding.live import build_runtime
+    from specfit.decoding.resolve import resolve
+
+    if config.drafter.name == "oracle":
+        raise SpecfitError("drafter.check reads a draft head, which drafter=oracle has not")
+    selector = SelectorConfig("eagle3_cache", config.drafter.pool_nodes)
+    spec = resolve(replace(config, selector=selector))
+    yield from check(build_runtime(spec, spec.slots, drafts=True))

@@ -36,12 +36,14 @@ CONFIG: dict[str, Any] = {
     "model": {
         "name": "embedded",
         "dtype": "float32",
+        "donor": None,
         "path": "/somewhere",
         "repository": None,
         "revision": None,
         "calibration_dataset": "embedded_gsm8k",
     },
     "drafter": {
+        "check": False,
         "name": "embedded",
         "path": None,
         "repository": None,
@@ -61,6 +63,7 @@ CONFIG: dict[str, Any] = {
         "profile": None,
     },
     "calibration": {"at": "primary", "slots": 48, "path": None, "dataset_path": None},
+    "offload": {"tier": "host", "pack": None},
     "logger": {"name": "none"},
 }
 DIGESTS = {"target": "t", "head": "h", "requests": "r", "profile": "p", "calibration": "c"}
@@ -92,17 +95,20 @@ UNHASHED_VALUES = {
     "gpu.profile": "probe.json",
     "model.calibration_dataset": "gsm8k",
     "model.path": "/elsewhere",
+    "model.donor": "another",
     "model.repository": "owner/name",
     "model.revision": "abc",
     "drafter.path": "/elsewhere",
     "drafter.repository": "owner/name",
     "drafter.revision": "abc",
+    "drafter.check": True,
     "dataset.path": "my.jsonl",
     "dataset.rows": [3, 1],
     "dataset.stands_for": "cnn_dailymail",
     "routes.path": "/elsewhere",
     "calibration.path": "c.json",
     "calibration.dataset_path": "train.jsonl",
+    "offload.pack": "/elsewhere",
     "logger.name": "wandb",
 }
 HASHED = {
@@ -127,6 +133,7 @@ HASHED = {
     "gpu.link_gbps": 12.0,
     "calibration.at": "own",
     "calibration.slots": 24,
+    "offload.tier": "disk",
 }
 
 

@@ -27,7 +27,7 @@ TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "chat_template.json", "vocab.json", *_SLOW_TOKENIZERS),
 )
-_ABOUT = {"provenance.json", "statistics.json"}  # said of the weights, read by nobody
+_ABOUT = {"provenance.json", "statistics.json"}  # say how the weights were made; no code reads them
 
 
 class _Index(File):
@@ -96,6 +96,12 @@ class Checkpoint:
 
     def names(self) -> Iterator[str]:
         return iter(self._shard_of)
+
+    def shard_of(self, name: str) -> str:
+        """File that holds a tensor. Raises SpecfitError where none does."""
+        if name not in self._shard_of:
+            raise SpecfitError(f"{self.folder} lacks tensor {name}")
+        return self._shard_of[name]
 
     def find(self, name: str, shape: tuple[int, ...]) -> tuple[Shard, Entry]:
         """Where a weight lies; it has the shape the config implies and a dtype that is read."""

@@ -18,6 +18,7 @@ from specfit.base.types import (
     Routes,
     Selection,
 )
+from specfit.experts.arithmetic import LoopArithmetic
 from specfit.experts.engine import ExpertEngine
 from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
@@ -25,7 +26,7 @@ from specfit.models.target.masks import causal_mask, tree_mask
 
 
 class OffloadedTarget:
-    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter wants."""
+    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter reads."""
 
     def __init__(
         self,
@@ -39,13 +40,18 @@ class OffloadedTarget:
         self.engine, self.geometry = engine, loaded.geometry
         self.expert_bytes = loaded.store.block_bytes
         self._head, self._decoder = loaded.model.lm_head, loaded.model.model
-        self._aux_layers = list(aux_layers)
+        self.aux_layers = list(aux_layers)
         self._chunk = prefill_chunk
         self._device = device
         self._kv = KVCache(self.geometry.layers)
         # transformers renamed the argument in 5.24; its position among the others never changed.
         names = inspect.signature(self._decoder.layers[0].forward).parameters
         self.cache_argument = "cache" if "cache" in names else "past_key_values"
+        self._layers = list(self._decoder.layers)
+        if not isinstance(engine.arithmetic, LoopArithmetic) and device.type == "cpu":
+            from specfit.models.target.compiled_layer import compiled_layers
+
+            self._layers = compiled_layers(self._decoder, self.cache_argument)
 
     @property
     def length(self) -> int:
@@ -154,11 +160,11 @@ class OffloadedTarget:
         if self.engine.stand_in is not None:
             self.engine.stand_in.begin_forward(self._kv.start, tokens, mask)
         aux: dict[int, torch.Tensor] = {}
-        for index, layer in enumerate(self._decoder.layers):
-            if index in self._aux_layers:
+        for index, layer in enumerate(self._layers):
+            if index in self.aux_layers:
                 aux[index] = hidden[0]
             hidden = layer(hidden, **arguments)
-        features = [aux[index] for index in self._aux_layers]
+        features = [aux[index] for index in self.aux_layers]
         return hidden[0], torch.cat(features, dim=-1) if features else hidden.new_empty(
             len(tokens), 0
         )

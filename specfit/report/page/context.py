@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from specfit.base.types import SpecfitError
 from specfit.report.artifacts.setup import versions_sheet
-from specfit.report.artifacts.systems import describe, ids_beside, ours_of, shown
+from specfit.report.artifacts.systems import control_of, describe, ids_beside, ours_of, shown
 from specfit.report.explain import explain
 from specfit.report.explained import numbers, sentence
 from specfit.report.footer import words_of
@@ -28,7 +28,17 @@ from specfit.report.reader import ResultsReader
 from specfit.report.styles import SYSTEMS, style_of, workload_of
 from specfit.report.suite_runs import SuiteRun, by_system, pick
 from specfit.report.table_format import Cell, Entry, Sheet, factor, measured, plain, to_plain
-from specfit.report.verdict import MEANING, OTHER, PAPER_TARGETS, SAME, WORDS, is_open, verdict
+from specfit.report.verdict import (
+    MEANING,
+    OPEN,
+    OTHER,
+    PAPER_TARGETS,
+    SAME,
+    UNTOLD,
+    WORDS,
+    is_clear,
+    verdict,
+)
 from specfit.storage.manifest import Manifest, read_manifest
 from specfit.storage.rows import RunRows
 from specfit.storage.suite import Cell as SuiteCell
@@ -41,6 +51,7 @@ Values = dict[str, Any]
 HEADLINES = ("table_2", "table_3")  # a card each
 CARD = ("specfit", "eagle3_cache", "ar_cache")
 PAIRS = (("specfit", "eagle3_cache"), ("specfit", "ar_cache"), ("eagle3_cache", "ar_cache"))
+COMPARED = (SAME, OPEN, UNTOLD)
 FAR = 1.5  # told where our ratio is worse than the paper's by more than this factor
 CLOCKS = {
     "modelled": "times are modelled: computed from a profile, nothing measured enters them",
@@ -221,9 +232,9 @@ def otherwise(reader: ResultsReader) -> list[tuple[str, str]]:
         ours = ours_of(claim, runs)
         if ours is None or not ours.value:
             continue
-        said = verdict(claim, ours, runs.get(claim.system))
+        said = verdict(claim, ours, runs.get(claim.system), control_of(claim, runs))
         less = (claim.value / ours.value) ** QUANTITIES[claim.quantity].better
-        if said == OTHER or (said == SAME and less > FAR):
+        if said == OTHER or (said in COMPARED and less > FAR):
             value = measured(ours, lambda x, claim=claim: shown(claim, x)).text
             told = f"ours {value}, the paper's {shown(claim, claim.value)} ({said})"
             line = f"{describe(claim, runs[claim.system])}: {told}"
@@ -239,8 +250,8 @@ def _slower(runs: Mapping[str, RunRows]) -> list[str]:
         if system not in SYSTEMS or system.startswith("specfit") or "specfit" not in runs:
             continue
         ratio = QUANTITIES["speed"].ratio(runs["specfit"], runs[system])
-        if ratio.value is not None and (ratio.value < 1 or is_open(ratio)):
-            told = "cannot be told apart from" if is_open(ratio) else "is slower than"
+        if ratio.value is not None and (ratio.value < 1 or not is_clear(ratio)):
+            told = "is slower than" if is_clear(ratio) else "cannot be told apart from"
             words = words_of([runs["specfit"]])
             lines.append(
                 f"SpecFit {told} {style_of(system).label}: {measured(ratio, factor).text} ({words})"
