@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +235,7 @@ def otherwise(reader: ResultsReader) -> list[tuple[str, str]]:
         said = verdict(claim, ours, runs.get(claim.system), control_of(claim, runs))
         less = (claim.value / ours.value) ** QUANTITIES[claim.quantity].better
         if said == OTHER or (said in COMPARED and less > FAR):
-            value = measured(ours, lambda x, claim=claim: shown(claim, x)).text
+            value = measured(ours, partial(shown, claim)).text
             told = f"ours {value}, the paper's {shown(claim, claim.value)} ({said})"
             line = f"{describe(claim, runs[claim.system])}: {told}"
             home = claim.artefact if claim.artefact in ("table_2", "table_3", "table_4") else ""
