@@ -290,13 +290,7 @@ def _draw(axes: Any, atlas: Atlas, panel: Panel, norm: Any) -> None:
             looks = {"color": colour, "weight": "bold", "fontsize": 5.5}
             axes.text(x, y, LETTERS[spot.best], ha="center", va="center", **looks)
             if not spot.is_clear:
-<<<<<<< HEAD
                 axes.add_patch(tie((x - 0.5, y - 0.5), edgecolor=colour, lw=0))
-=======
-                corner = (x - 0.5, y - 0.5)
-                tie: dict[str, Any] = {"fill": False, "hatch": TIE, "edgecolor": colour, "lw": 0}
-                axes.add_patch(Rectangle(corner, 1, 1, **tie))
->>>>>>> main
     axes.set_xticks(range(len(atlas.link_gbps)), [f"{g:g}" for g in atlas.link_gbps], fontsize=7)
     axes.set_yticks(range(len(atlas.fixed_ms)), [f"{f:g}" for f in atlas.fixed_ms], fontsize=7)
     axes.grid(False)
