@@ -41,31 +41,43 @@ def test_every_finding_says_where_it_is_from() -> None:
     [
         (
             "table_routes",
-            {"workload": "embedded_news", "routes": "learned, top-k"},
+            {"workload": "synthetic reports", "routes": "learned, top-k"},
             "48: kept",
             "1.016",
         ),
         (
             "table_routes",
-            {"workload": "embedded_gsm8k", "routes": "learned, top-k"},
+            {"workload": "synthetic word problems", "routes": "learned, top-k"},
             "12: kept",
             "0.986",
         ),
         (
             "table_movement",
-            {"workload": "embedded_news", "profile": "as it is", "setting": "cost=expected_union"},
+            {
+                "workload": "synthetic reports",
+                "profile": "as it is",
+                "setting": "cost=expected_union",
+            },
             "over SpecFit",
             "1.32",
         ),
         (
             "table_movement",
-            {"workload": "embedded_news", "profile": "as it is", "setting": "cost=expected_union"},
+            {
+                "workload": "synthetic reports",
+                "profile": "as it is",
+                "setting": "cost=expected_union",
+            },
             "over EAGLE-3 + cache",
             "2.29",
         ),
         (
             "table_movement",
-            {"workload": "embedded_gsm8k", "profile": "as it is", "setting": "cost=expected_union"},
+            {
+                "workload": "synthetic word problems",
+                "profile": "as it is",
+                "setting": "cost=expected_union",
+            },
             "over AR, prefetching by token",
             "1.74",
         ),
