@@ -4,7 +4,7 @@
 
 One process, so that runs share the loaded model and calibrations, unless a --launcher is named. A
 finished run is found by its id, an interrupted one goes on after its last request, one that fails
-stops no other. Writes results/suites/<artefact>.json, which is what figures and tables are drawn
+stops no other. Writes results/suites/<artifact>.json, which is what figures and tables are drawn
 from; for another size or other overrides into a folder of its own there.
 """
 

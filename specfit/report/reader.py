@@ -1,4 +1,4 @@
-"""Where the rows of an artefact come from, each run read once however many artefacts show it."""
+"""Where the rows of an artifact come from, each run read once however many artifacts show it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """What `make reproduce` leaves for drawing: which run is which cell, and where its rows are.
 
-results/suites/<artefact>.json            every cell: label, kind, override line, id
-results/suites/<variant>/<artefact>.json  the same for another size or for other overrides
+results/suites/<artifact>.json            every cell: label, kind, override line, id
+results/suites/<variant>/<artifact>.json  the same for another size or for other overrides
 results/reference/...                     committed rows in the same folders, suites included
 
-`find_suite("table_2")` reads that, not Hydra: an artefact is drawn wholly from the live folders
+`find_suite("table_2")` reads that, not Hydra: an artifact is drawn wholly from the live folders
 when they hold everything it needs, else wholly from the reference rows, else not at all.
 """
 
@@ -57,7 +57,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Suite:
-    """The cells of one artefact. Labels are distinct within a repeat."""
+    """The cells of one artifact. Labels are distinct within a repeat."""
 
     artefact: str
     size: str  # full, preview or smoke
@@ -186,7 +186,7 @@ class Found:
 
 
 def find_suite(artefact: str, results: Path = Path("results"), variant: str = "") -> Found:
-    """Where an artefact's rows are. Raises SpecfitError with the command that is missing."""
+    """Where an artifact's rows are. Raises SpecfitError with the command that is missing."""
     reference = results / REFERENCE
     live, kept = (read_suite(place, artefact, variant) for place in (results, reference))
     wanted = live or kept

@@ -1,4 +1,4 @@
-"""docs/findings.md names what is there: suites, artefacts, scripts, and committed values."""
+"""docs/findings.md names what is there: suites, artifacts, scripts, and committed values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_suite_and_script_is_there() -> None:
         assert (ROOT / path).is_file(), path
 
 
-def test_every_artefact_is_drawn_and_its_rows_are_kept() -> None:
+def test_every_artifact_is_drawn_and_its_rows_are_kept() -> None:
     for name in set(re.findall(r"`(table_\w+)`", TEXT)):
         assert (TABLES / f"{name}.csv").is_file() or (TABLES / f"{name}.md").is_file(), name
     for name in set(re.findall(r"`(figure_\w+)`", TEXT)):

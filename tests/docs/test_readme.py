@@ -22,7 +22,7 @@ def test_commands_are_real(command: str) -> None:
     check_command(command)
 
 
-def test_folders_and_artefact_scripts_exist() -> None:
+def test_folders_and_artifact_scripts_exist() -> None:
     for name in re.findall(r"^\| `([a-z/]+/)` \|", README, re.MULTILINE):
         if not name.startswith("specfit/weights/"):  # made by training
             assert (ROOT / name).is_dir(), name

@@ -1,4 +1,4 @@
-"""The report: one file that needs nothing else, with every artefact, and no markup but its own."""
+"""The report: one file that needs nothing else, with every artifact, and no markup but its own."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Suite table_2 alone, with names that are markup; the rest of the artefacts is missing."""
+    """Suite table_2 alone, with names that are markup; the rest of the artifacts is missing."""
     folder = made(tmp_path_factory.mktemp("report") / "results", renamed=EVIL, device=DEVICE)
     assert report.main(["--results", str(folder)]) == 2
     return folder
@@ -112,7 +112,7 @@ def test_it_needs_no_other_file_and_no_network(page: Page, results: Path) -> Non
     assert not re.search(r"https?://|file://", markup)
 
 
-def test_every_artefact_has_its_place_its_command_and_its_runs(page: Page, results: Path) -> None:
+def test_every_artifact_has_its_place_its_command_and_its_runs(page: Page, results: Path) -> None:
     names = names_of()
     assert set(names) <= set(page.ids)
     index = json.loads((results / "artifacts.json").read_text())

@@ -1,4 +1,4 @@
-"""Where an artefact's rows are looked for: all live, else all reference, else the command."""
+"""Where an artifact's rows are looked for: all live, else all reference, else the command."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_live_rows_are_taken_when_all_are_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("without", ["run", "replay", "bench"])
-def test_one_missing_row_sends_the_whole_artefact_to_the_reference(
+def test_one_missing_row_sends_the_whole_artifact_to_the_reference(
     tmp_path: Path, without: str
 ) -> None:
     fill(tmp_path, without)

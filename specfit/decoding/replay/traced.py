@@ -233,7 +233,7 @@ def traced_identity(
 
 
 def half_real(trace: str, graft: Graft, acceptance: float | None) -> str:
-    """What is real and what is not, in one sentence for every artefact."""
+    """What is real and what is not, in one sentence for every artifact."""
     trees = (
         "drafted trees, their probabilities and what is accepted are the recorded pair's"
         if acceptance is None

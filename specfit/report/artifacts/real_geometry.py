@@ -453,7 +453,7 @@ def cloud(half: HalfReal, slots: int) -> Cloud:
     )
 
 
-# -- artefacts -------------------------------------------------------------------------------------
+# -- artifacts -------------------------------------------------------------------------------------
 
 
 def documents(reader: ResultsReader) -> list[HalfReal]:

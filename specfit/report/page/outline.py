@@ -1,4 +1,4 @@
-"""What stands where on the page. An artefact that no section names still gets a place: the last."""
+"""What stands where on the page. An artifact that no section names still gets a place: the last."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ SECTIONS = (
         ("table_validation",),
     ),
 )
-REST = ("more", "More", "Artefacts that no section above names.")
+REST = ("more", "More", "Artifacts that no section above names.")
 
 
 def label(name: str) -> str:
@@ -129,7 +129,7 @@ def label(name: str) -> str:
 
 
 def sections_of(names: Iterable[str]) -> list[Section]:
-    """Sections with the artefacts that there are; none is left out."""
+    """Sections with the artifacts that there are; none is left out."""
     held = list(names)
     found = [
         Section(s.name, s.title, s.about, tuple(n for n in s.names if n in held)) for s in SECTIONS

@@ -1,1 +1,1 @@
-"""experiments/<artefact>.yaml to finished runs: read, planned, run, verified."""
+"""experiments/<artifact>.yaml to finished runs: read, planned, run, verified."""

@@ -1,4 +1,4 @@
-"""experiments/<artefact>.yaml: which runs an artefact needs, as overrides. The only lists of runs.
+"""experiments/<artifact>.yaml: which runs an artifact needs, as overrides. The only lists of runs.
 
     common: gpu=paper_main cache_slots=48      # before every line of the file
     preview: limit=8                           # what makes it a preview; smoke: what makes it tiny
