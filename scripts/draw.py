@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_intermixed_args(argv)
     try:
         named, options.arguments = split_names(options.arguments)
-        names = names_of(options.tables, [*options.only, *named])
+        names = names_of(options.tables, [*options.only, *named], options.results)
     except SpecfitError as error:
         print(f"specfit: {error}", file=sys.stderr)
         return 2
