@@ -125,7 +125,7 @@ def main() -> None:
         return
     folder, made = chosen.checkpoint, None
     if folder is None:
-        from scripts.make_checkpoint import Shapes, write_checkpoint
+        from scripts.device.make_checkpoint import Shapes, write_checkpoint
 
         folder = made = Path(tempfile.mkdtemp(prefix="specfit-loader-"))
         write_checkpoint(folder, replace(Shapes(), layers=chosen.layers))
