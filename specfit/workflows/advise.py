@@ -114,15 +114,24 @@ def facts_of(config: RunConfig, said: Sequence[str]) -> LiveRunSpec:
 def recorded(spec: LiveRunSpec, sources: Sources, say: Any) -> Recording:
     """The requests' pools, and what the predictor says of them; made when missing."""
     from specfit.storage.recording.files import read_once
-    from specfit.workflows.advice import applied
-    from specfit.workflows.recording.predicting import add_predictions
     from specfit.workflows.recording.recorder import find_or_record
 
     recording = read_once(find_or_record(spec, say))
+    predicted(spec, sources, recording, say)
+    return recording
+
+
+def predicted(spec: LiveRunSpec, sources: Sources, recording: Recording, say: Any) -> None:
+    """Adds the predictions that the settings read; any recording of this pair, made when missing.
+
+    `spec` names the pair; its workload may be another than the recording's.
+    """
+    from specfit.workflows.advice import applied
+    from specfit.workflows.recording.predicting import add_predictions
+
     if sources.drafting == "learned":
         asked = applied(spec.config, sources.words("learned"))
         add_predictions(replace(spec, config=asked), recording, say)
-    return recording
 
 
 # -- the screen ----------------------------------------------------------------------------------
