@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,28 @@ LRU = {8: 0.33, 16: 0.61, 24: 0.74, 32: 0.83, 48: 0.93, 64: 0.97}  # token by to
 
 def load(path: Path, array: str) -> list[Trace]:
     """[tokens, layers, k], or several of them in [n, tokens, layers, k]."""
-    with np.load(path, allow_pickle=False) as stored:
+    try:
+        stored = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise SpecfitError(f"{path} cannot be read as .npz arrays ({error})") from None
+    if not isinstance(stored, np.lib.npyio.NpzFile):
+        raise SpecfitError(f"{path} is one array; expected an .npz of named arrays")
+    with stored:
         if array not in stored.files:
             raise SpecfitError(f"{path} has no array {array!r}; it has {', '.join(stored.files)}")
-        found = stored[array]
+        try:
+            found = stored[array]
+        except ValueError as error:  # objects, which would be unpickled
+            raise SpecfitError(f"array {array!r} of {path} cannot be read ({error})") from None
     return list(found) if found.ndim == 4 else [found]
 
 
 def show_growth(traces: list[Trace], experts: int, is_public: bool) -> dict[int, float]:
     print("\ndistinct experts per layer of n consecutive tokens (mean over all windows)")
     print(f"{'n':>4}{'here':>9}{'published':>12}")
-    growth = {tokens: union_growth(traces, tokens, experts) for tokens in UNION}
+    longest = max(map(len, traces))
+    sizes = [tokens for tokens in UNION if tokens <= longest]
+    growth = {tokens: union_growth(traces, tokens, experts) for tokens in sizes}
     for tokens, found in growth.items():
         print(f"{tokens:4d}{found:9.2f}{UNION[tokens] if is_public else '-':>12}")
     return growth
@@ -114,6 +126,9 @@ def show_policies(
         print(f"{row['tokens']:4d}{row['slots']:7d}" + "".join(f"{r:13.3f}" for r in rates))
     plain = [row for row in rows if row["tokens"] == 1]
     layers, asked = rest[0].shape[1], sum(map(len, rest))
+    if layers != billed_layers():
+        print(f"\nno speeds: {PROFILE} bills a model of {billed_layers()} layers, not {layers}")
+        return rows
     print(f"\nAR tokens/s (modelled by profile {PROFILE}), the same traces\n{head}")
     for row in plain:
         row["ar_tokens_per_s"] = {
@@ -122,6 +137,10 @@ def show_policies(
         speeds = "".join(f"{speed:13.2f}" for speed in row["ar_tokens_per_s"].values())
         print(f"{1:4d}{row['slots']:7d}{speeds}")
     return rows
+
+
+def billed_layers() -> int:
+    return BILLED_MODELS[from_hydra(compose([f"gpu={PROFILE}"])).gpu.billed].layers
 
 
 def plain_speed(misses: float, layers: int) -> float:
@@ -133,7 +152,16 @@ def plain_speed(misses: float, layers: int) -> float:
     return 1e9 / (gpu.fixed_ms * 1e6 + misses * billed.expert_bytes / gpu.link_gbps)
 
 
-def main() -> None:
+def main() -> int:
+    try:
+        rates()
+    except SpecfitError as error:
+        print(f"specfit: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def rates() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -149,7 +177,10 @@ def main() -> None:
         parser.error("set SPECFIT_DATA, or name a file with --trace")
     path = options.trace or Path(str(data)) / PUBLIC
     traces, experts = load(path, options.array), options.experts
-    check(traces, experts)
+    least = [*options.tokens, *options.slots]
+    if min(least) < 1:
+        raise SpecfitError(f"--tokens and --slots are above zero, not {min(least)}")
+    check(traces, experts, options.tokens)
     n, shape = sum(map(len, traces)), traces[0].shape
     print(
         f"{path.name}[{options.array}]: {len(traces)} sequences, {n} tokens, {shape[1]} layers, "
@@ -167,4 +198,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

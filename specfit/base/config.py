@@ -199,6 +199,11 @@ class DatasetConfig(Section):
     reference: str | None = key(None, "the field a scorer compares with")
     template: str = "{document}"
     system: str | None = key(None, "a message before the question", hash_default=None)
+    chat_template_kwargs: dict[str, Any] = key(
+        dict,
+        "for the chat template: +dataset.chat_template_kwargs.enable_thinking=false",
+        hash_default={},
+    )
     scorer: str | None = None
     limit: int | None = key(None, "requests", at_least=1)
     max_new_tokens: int = key(128, at_least=1)

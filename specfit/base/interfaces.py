@@ -29,6 +29,7 @@ class Prefilled:
     features: Features  # [P, 3H]
     routes: np.ndarray  # [P, L, k], what the prompt was routed to
     traces: Sequence[ForwardTrace]  # one per chunk
+    fault: str | None = None  # why `token` is NOT_A_TOKEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class Verified:
     features: Features  # [1 + |S|, 3H]
     routes: np.ndarray  # [1 + |S|, L, k], what the forward really routed to
     trace: ForwardTrace
+    fault: str | None = None  # why a token is NOT_A_TOKEN: the logits after that row are not finite
 
 
 class Target(Protocol):

@@ -24,6 +24,9 @@ CHANCE_ONE = 1 << 8
 
 ROOT = -1
 
+NOT_A_TOKEN = -1
+"""The next token after a row whose logits are not finite; equals no drafted token."""
+
 RequestId = Annotated[str, "The workload's name for the request."]
 CycleIndex = Annotated[int, "0 is prefill and is in no per-cycle or decode ratio."]
 

@@ -14,6 +14,17 @@ from specfit.base.types import SpecfitError
 from specfit.data.corpus.news import report
 from specfit.data.corpus.word_problems import word_problem
 
+REQUEST_KEYS = frozenset(
+    {
+        *("system", "instructions", "max_tokens", "max_new_tokens", "max_completion_tokens"),
+        *("temperature", "top_p", "top_k", "n", "stop", "seed", "logit_bias", "response_format"),
+        *("tools", "functions", "tool_choice", "images", "image", "audio", "chat_template_kwargs"),
+        *("enable_thinking", "reasoning_effort", "repetition_penalty", "presence_penalty"),
+        *("frequency_penalty", "min_tokens", "logprobs"),
+    }
+)
+"""What a row of prompts may ask of a server and would be ignored here."""
+
 GSM8K_CALIBRATION_ROWS = 200
 """Of a GSM8K train file only the last rows calibrate: the embedded target did not train on them."""
 
@@ -124,8 +135,20 @@ def _id_of(row: dict[str, Any], number: int) -> str:
 def _require(row: Any, needed: tuple[str, ...], where: str) -> None:
     if not isinstance(row, dict):
         raise SpecfitError(f"{where} is not a JSON object")
-    if needed == ("prompt",) and "messages" in row:
-        return
+    asks = set(needed[:1]) & row.keys()
+    if "messages" in row and asks:
+        raise SpecfitError(
+            f"{where} has both {needed[0]!r} and 'messages', and asks one; remove the other"
+        )
+    if needed[:1] == ("prompt",):
+        ignored = sorted(REQUEST_KEYS & row.keys())
+        if ignored:
+            raise SpecfitError(
+                f"{where} asks for {ignored[0]!r}, which a row cannot set; remove it "
+                "(dataset.system, max_new_tokens and dataset.chat_template_kwargs hold for all)"
+            )
+        if "messages" in row:
+            return
     absent = [name for name in needed if name not in row]
     if absent:
         raise SpecfitError(f"{where} has no field {absent[0]!r}; it has {', '.join(sorted(row))}")

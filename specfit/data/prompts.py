@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ class Prompting:
     stop_ids: frozenset[int]
     context: int  # the model's
     system: str | None = None
+    template_kwargs: Mapping[str, Any] = field(default_factory=dict)  # enable_thinking and the like
 
     def request(self, example: Example) -> Request:
         """Raises RequestError for what is wrong with this one example."""
@@ -40,15 +41,14 @@ class Prompting:
             prompt_ids,
             self.max_new_tokens,
             self.stop_ids,
-            self._reference(example.fields),
+            self.reference_of(example),
             cut_tokens,
         )
 
-    def _reference(self, fields: Mapping[str, Any]) -> str | None:
-        reference = fields.get(self.reference) if self.reference else None
-        if reference is not None and not (isinstance(reference, str) and _is_unicode(reference)):
-            raise RequestError(f"the field {self.reference!r} is not a text")
-        return reference
+    def reference_of(self, example: Example) -> str | None:
+        """None where the field holds no text; that stops no decoding, which needs none."""
+        reference = example.fields.get(self.reference) if self.reference else None
+        return reference if isinstance(reference, str) and _is_unicode(reference) else None
 
     def _messages(self, fields: Mapping[str, Any]) -> tuple[list[dict[str, str]], int]:
         if "messages" in fields:
@@ -80,10 +80,12 @@ class Prompting:
     def _encode(self, messages: list[dict[str, str]]) -> np.ndarray:
         try:
             text = self.tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True
+                messages, tokenize=False, add_generation_prompt=True, **self.template_kwargs
             )
         except Exception as error:  # templates are programs and fail in their own ways
             raise RequestError(f"the chat template refuses these messages ({error})") from None
+        if not isinstance(text, str) or not text.strip():
+            raise RequestError("the chat template renders these messages as nothing")
         ids = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return np.asarray(ids, dtype=np.int64)
 

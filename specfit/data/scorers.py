@@ -11,6 +11,10 @@ from typing import Any
 from specfit.base.types import RequestError, Score, SpecfitError
 from specfit.data.answers import marked_number
 
+ROUGE_SEES = 0.9
+"""Least share of a reference's letters that rouge-score's tokeniser must see; it drops all others,
+so that equal Russian texts score 0."""
+
 MEASURES = Path(__file__).parent / "measures"
 
 
@@ -22,10 +26,19 @@ class Scorer:
     module: str
     value: str  # which of the module's measures is the score
     check: Callable[[str], None]  # raises RequestError for a reference that can score nothing
+    needs_end: bool  # whether an answer that was cut at its cap is none
     note: str  # for a person: what is compared, and every choice that is fixed
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, output: str, reference: str) -> Score:
+    def __call__(self, output: str, reference: str, stop_reason: str | None = None) -> Score:
+        """`stop_reason`: why decoding ended. A text cut at its cap ends with whatever number stood
+        there. No score where the reference can score nothing."""
+        try:
+            self.check(reference)
+        except RequestError:
+            return Score()
+        if self.needs_end and stop_reason == "length":
+            return Score(0.0)
         pair = {"predictions": [output], "references": [reference]}
         found = _module(self.module).compute(**pair, **self.settings)
         rouge = {name.lower(): found[name] for name in found if name.startswith("rouge")}
@@ -48,6 +61,13 @@ def check_marked(reference: str) -> None:
 def check_text(reference: str) -> None:
     if not reference.strip():
         raise RequestError("the reference is empty, so nothing can be compared with it")
+    letters = [letter for letter in reference if letter.isalnum()]
+    seen = sum(letter.isascii() for letter in letters)
+    if seen < ROUGE_SEES * len(letters) or not seen:
+        raise RequestError(
+            f"ROUGE's tokeniser reads a to z and digits, {seen} of the reference's {len(letters)} "
+            "letters; use dataset.scorer=null for this language"
+        )
 
 
 SCORERS = {
@@ -58,15 +78,18 @@ SCORERS = {
             "gsm8k_answer",
             "exact_match",
             check_marked,
-            "1 where the number after the last #### equals the reference's, else 0",
+            True,
+            "1 where the number after the last #### equals the reference's, else 0; an "
+            "answer cut at its cap scores 0",
         ),
         Scorer(
             "gsm8k_stated_answer",
             "gsm8k_answer",
             "exact_match",
             check_marked,
+            True,
             "1 where the number after the last ####, else in the last \\boxed{}, else the last of "
-            "the last line equals the reference's, else 0",
+            "the last line equals the reference's, else 0; an answer cut at its cap scores 0",
             {"anywhere": True},
         ),
         Scorer(
@@ -74,6 +97,7 @@ SCORERS = {
             "rouge",
             "rougeL",
             check_text,
+            False,
             "F1 of ROUGE-L, with ROUGE-1, -2 and -Lsum beside it; Porter stemming on, a sentence "
             "ends with its line or at . ! ?",
         ),

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from specfit.base.types import ROOT, DraftTree, IntArray, Routes, Selection
+from specfit.base.types import (
+    NOT_A_TOKEN,
+    ROOT,
+    DraftTree,
+    IntArray,
+    RequestError,
+    Routes,
+    Selection,
+)
 
 
 def accepted_rows(tree: DraftTree, selection: Selection, next_tokens: IntArray) -> list[int]:
@@ -23,6 +33,12 @@ def accepted_rows(tree: DraftTree, selection: Selection, next_tokens: IntArray) 
         rows.append(row)
         at = selection.nodes[row - 1]
     return rows
+
+
+def refuse_no_token(tokens: Sequence[int], fault: str | None) -> None:
+    """Raises RequestError where the target's logits gave no token that is to be committed."""
+    if fault is not None and NOT_A_TOKEN in tokens:
+        raise RequestError(fault)
 
 
 def cut_at_stop(

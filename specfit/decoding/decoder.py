@@ -25,7 +25,12 @@ from specfit.base.interfaces import (
     Verified,
 )
 from specfit.base.types import DraftTree, ForwardTrace, Request, Routes, Selection
-from specfit.decoding.acceptance import accepted_rows, count_mismatches, cut_at_stop
+from specfit.decoding.acceptance import (
+    accepted_rows,
+    count_mismatches,
+    cut_at_stop,
+    refuse_no_token,
+)
 from specfit.decoding.cycle import Committed, Cycle, DecodeState, Drafted, PhaseTimer, finish
 
 
@@ -64,6 +69,7 @@ class Decoder:
             self.routes.begin(session.request)
         self.clock.start()
         filled = self.target.prefill(prompt)
+        refuse_no_token([filled.token], filled.fault)
         timer.wait = sum(self.clock.bill_forward(trace) for trace in filled.traces)
         timer.verify = self.clock.lap()
         if self.drafter is not None:
@@ -81,7 +87,9 @@ class Decoder:
         drafted = self.draft_and_select(session, timer)
         verified = self.verify(session, drafted, timer)
         rows = accepted_rows(drafted.tree, drafted.selection, verified.tokens)
-        committed = self._commit(session, verified.tokens[rows].tolist(), verified.features[rows])
+        said = verified.tokens[rows].tolist()
+        refuse_no_token(said, verified.fault)
+        committed = self._commit(session, said, verified.features[rows])
         kept = rows[: len(committed.tokens)]
         self.target.keep(kept)
         self.clock.bill_commit()

@@ -19,7 +19,13 @@ from specfit.base.types import SpecfitError
 from specfit.data.examples import Rows
 from specfit.data.prompts import Prompting
 from specfit.decoding.memory_fit import Sizing, sizing_of
-from specfit.decoding.spec import RunSpec, locate, profile_of, settle_slots
+from specfit.decoding.spec import (
+    SHIPPED_TOKENIZERS,
+    RunSpec,
+    locate,
+    profile_of,
+    settle_slots,
+)
 from specfit.decoding.workload import (
     PROBE_TOKENS,
     TextQuestions,
@@ -31,7 +37,15 @@ from specfit.decoding.workload import (
 from specfit.hardware.clock import choose_clock
 from specfit.hardware.profile import Profile
 from specfit.hardware.reference_models import billing
-from specfit.models.target.checkpoint import FETCH_AGAIN, Checkpoint, folder_digest, read_json
+from specfit.models.drafter import oracle
+from specfit.models.schema import read_json
+from specfit.models.target.checkpoint import (
+    FETCH_AGAIN,
+    Checkpoint,
+    folder_digest,
+    tokenizer_digest,
+)
+from specfit.models.target.config_file import stop_ids
 from specfit.models.target.dummy import RandomCheckpoint
 from specfit.models.target.family import family_of, geometry_of
 from specfit.models.target.fetch import Repository, snapshot
@@ -116,6 +130,14 @@ class LiveRunSpec(RunSpec):
             )
         return tokenizer
 
+    @cached_property
+    def tokenizer_identity(self) -> str | None:
+        named = self.config.model.tokenizer
+        if named is None:
+            return None  # the target's own, which is in the target's digest
+        digest = tokenizer_digest(locate(named))
+        return SHIPPED_TOKENIZERS.get(digest, f"sha256:{digest}")
+
     def prompting(self, dataset: DatasetConfig, max_new_tokens: int) -> Prompting:
         return Prompting(
             self.tokenizer,
@@ -124,9 +146,10 @@ class LiveRunSpec(RunSpec):
             dataset.template,
             dataset.max_document_tokens,
             max_new_tokens,
-            stop_ids(self.checkpoint),
+            stop_ids(self.checkpoint.folder, self.checkpoint.config),
             self.geometry.context,
             dataset.system,
+            dataset.chat_template_kwargs,
         )
 
     @cached_property
@@ -143,7 +166,7 @@ class LiveRunSpec(RunSpec):
     @cached_property
     def drafter_digest(self) -> str:
         if self.config.drafter.name == "oracle":
-            return identity.digest(["oracle", list(self.config.drafter.hits)])
+            return identity.digest([oracle.KIND, list(self.config.drafter.hits)])
         return folder_digest(self.drafter_folder)
 
 
@@ -208,11 +231,3 @@ def find_device(asked: str) -> tuple[torch.device, str]:
     if asked == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu"), cpu_name() or platform.machine()
     return torch.device("cuda"), torch.cuda.get_device_name()
-
-
-def stop_ids(checkpoint: Checkpoint) -> frozenset[int]:
-    """The list in the generation config; a target without one cannot end a request."""
-    result = read_json(checkpoint.folder / "generation_config.json").get("eos_token_id")
-    if result is None:
-        raise SpecfitError(f"{checkpoint.folder}/generation_config.json names no eos_token_id")
-    return frozenset([result] if isinstance(result, int) else result)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from specfit.base import paths
 from specfit.base.config import GpuConfig, RunConfig, hashed_part
@@ -25,6 +25,9 @@ from specfit.storage.recording.files import Recording, file_digest
 from specfit.storage.tables import MachineState
 
 PACKAGE = "package:"
+
+SHIPPED_TOKENIZERS = {"0175f4f5fb12e9ef": "package:weights/embedded/target"}
+"""Digest -> the name under which ids have always known it."""
 
 
 def locate(path: str) -> Path:
@@ -56,7 +59,7 @@ class Workload(Protocol):
 
     def text(self, request: Request, output_ids: Sequence[int]) -> str: ...
 
-    def score(self, request: Request, text: str) -> Score: ...
+    def score(self, request: Request, text: str, stop_reason: str | None) -> Score: ...
 
 
 def answerable(workload: Workload) -> list[Request]:
@@ -151,6 +154,17 @@ class RunSpec(ABC):
         """Where it runs, for a person."""
         ...
 
+    @property
+    def tokenizer_identity(self) -> str | None:
+        """What stands for model.tokenizer in a run's id: its content, not where it lies."""
+        return self.config.model.tokenizer
+
+    @property
+    def foreign_tokenizer(self) -> dict[str, str]:
+        """For ids that came before model.tokenizer and were true of the shipped one."""
+        named = self.tokenizer_identity
+        return {} if named in (None, *SHIPPED_TOKENIZERS.values()) else {"tokenizer": str(named)}
+
     def known_recording(self) -> Recording | None:
         """The recording that a replay or routes=recording reads; None where nothing reads one."""
         return None
@@ -191,6 +205,8 @@ class RunSpec(ABC):
         """What the run id hashes: the settled config without what this selector never reads."""
         config = self.settled()
         del config["calibration"]  # its id stands for it
+        model: Any = config["model"]
+        model["tokenizer"] = self.tokenizer_identity
         digests = {
             "target": self.target_digest,
             "rows": joined_digest(self.workload.digests),

@@ -40,22 +40,34 @@ class TextWorkload:
     def notes(self) -> list[str]:
         """Sentences the person who started the run should read."""
         scored = f"score {self._scorer.name}: {self._scorer.note}" if self._scorer else None
-        return [note for note in (self._rows.note, scored) if note is not None]
+        notes = (self._rows.note, scored, self._unscored())
+        return [note for note in notes if note is not None]
+
+    def _unscored(self) -> str | None:
+        """How many references can score nothing, and the first reason: they are decoded anyway."""
+        if self._scorer is None:
+            return None
+        reasons = []
+        for example in self._rows.examples:
+            try:
+                self._scorer.check(self._prompting.reference_of(example) or "")
+            except RequestError as error:
+                reasons.append(f"{example.example_id}: {error}")
+        if not reasons:
+            return None
+        total = len(self._rows.examples)
+        return f"no score for {len(reasons)} of {total} requests ({reasons[0]}); all are decoded"
 
     def request(self, index: int) -> Request:
-        request = self._prompting.request(self._rows.examples[index])
-        if self._scorer is not None:  # one that cannot score fails before it decodes
-            self._scorer.check(request.reference or "")
-        return request
+        return self._prompting.request(self._rows.examples[index])
 
     def text(self, request: Request, output_ids: Sequence[int]) -> str:
         return str(self._prompting.tokenizer.decode(output_ids, skip_special_tokens=True))
 
-    def score(self, request: Request, text: str) -> Score:
-        if self._scorer is None:
+    def score(self, request: Request, text: str, stop_reason: str | None) -> Score:
+        if self._scorer is None or request.reference is None:
             return Score()
-        assert request.reference is not None, "checked when the request was made"
-        return self._scorer(text, request.reference)
+        return self._scorer(text, request.reference, stop_reason)
 
 
 @dataclass(frozen=True)

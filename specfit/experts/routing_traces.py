@@ -31,19 +31,44 @@ class Hits:
 
     @property
     def rate(self) -> float:
+        if not self.demand:
+            raise SpecfitError("no event fits into these traces, so there is no hit rate")
         return self.hits / self.demand
 
 
-def check(traces: Sequence[Trace], experts: int) -> None:
-    """Raises SpecfitError unless these are traces of one model with `experts` per layer."""
-    shapes = {trace.shape[1:] for trace in traces}
-    if len(shapes) != 1 or any(trace.ndim != 3 for trace in traces):
+def check(traces: Sequence[Trace], experts: int, tokens: Sequence[int] = (1,)) -> None:
+    """Raises SpecfitError unless these are traces of one model with `experts` per layer, long
+    enough for events of `tokens` each; the first entry at fault is named."""
+    shapes = {tuple(trace.shape[1:]) for trace in traces}
+    if len(shapes) != 1 or any(trace.ndim != 3 or 0 in trace.shape for trace in traces):
+        found = sorted({tuple(trace.shape) for trace in traces})
         raise SpecfitError(
-            f"traces are [tokens, layers, k] arrays of one model, found {sorted(shapes)}"
+            f"traces are [tokens, layers, k] arrays of one model, none of them empty; found {found}"
         )
-    worst = max(int(trace.max()) for trace in traces)
-    if worst >= experts or min(int(trace.min()) for trace in traces) < 0:
-        raise SpecfitError(f"a trace names expert {worst}; this model has 0 to {experts - 1}")
+    for number, trace in enumerate(traces):
+        if not np.issubdtype(trace.dtype, np.integer):
+            raise SpecfitError(f"trace {number} holds {trace.dtype}; expected integer expert ids")
+        outside = np.argwhere((trace < 0) | (trace >= experts))
+        if len(outside):
+            token, layer, place = outside[0]
+            raise SpecfitError(
+                f"trace {number} names expert {trace[token, layer, place]} at token {token}, layer "
+                f"{layer} ({len(outside)} such entries); this model has 0 to {experts - 1}"
+            )
+        ordered = np.sort(trace, axis=2)
+        twice = np.argwhere((ordered[..., 1:] == ordered[..., :-1]).any(axis=2))
+        if len(twice):
+            token, layer = twice[0]
+            raise SpecfitError(
+                f"trace {number} names an expert twice at token {token}, layer {layer} "
+                f"({len(twice)} such rows); a router's k experts are distinct"
+            )
+    longest = max(len(trace) for trace in traces)
+    if longest < max(tokens):
+        raise SpecfitError(
+            f"the longest trace has {longest} tokens, an event {max(tokens)}; use longer traces or "
+            "smaller events"
+        )
 
 
 def events(traces: Sequence[Trace], tokens: int) -> Iterator[Trace]:

@@ -68,7 +68,11 @@ def diagnose(config: RunConfig) -> Iterator[str]:
 
 def look_up(config: RunConfig) -> Named:
     notes: list[str] = []
+    from specfit.models.target.config_file import target_fields
+
     target, fetch = fields_of("model", config.model, notes)
+    if target is not None and config.model.source != "random":
+        target = target_fields(target, f"the config.json of model={config.model.name}")
     head, more = fields_of("drafter", config.drafter, notes)
     return Named(target, head, fetch + more, tuple(notes))
 
@@ -78,7 +82,8 @@ def fields_of(
 ) -> tuple[dict[str, Any] | None, int]:
     """config.json and the bytes still to fetch; no weight is asked for."""
     from specfit.decoding.resolve import locate, open_checkpoint, repository_of
-    from specfit.models.target.checkpoint import INDEX, read_json, refuse_quantised
+    from specfit.models.schema import read_json
+    from specfit.models.target.checkpoint import INDEX
     from specfit.models.target.fetch import absent_files, in_cache, metadata
 
     if isinstance(group, ModelConfig) and group.source == "random":
@@ -96,7 +101,6 @@ def fields_of(
         return None, 0
     index = metadata(repository, [INDEX]) or {}
     fields = result["config.json"]
-    refuse_quantised(fields, repository.name)
     size = index.get(INDEX, {}).get("metadata", {}).get("total_size", 0)
     notes.append(f"{key}: {repository.name} is not fetched yet")
     return fields, int(size)

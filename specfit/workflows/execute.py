@@ -168,10 +168,10 @@ class Job:
         for index in range(len(self._workload.ids)):
             try:
                 request = self._workload.request(index)
+                for _ in self.decoder.decode(replace(request, max_new_tokens=WARM_UP_TOKENS)):
+                    pass
             except RequestError:
                 continue
-            for _ in self.decoder.decode(replace(request, max_new_tokens=WARM_UP_TOKENS)):
-                pass
             break
         self._target.restore(empty)
 
@@ -192,9 +192,13 @@ class Job:
             return self._failed(self._workload.ids[index], error)
         cycles = []
         self._runtime.request_begins()
-        for cycle in self.decoder.decode(request):
-            cycles.append(cycle)
-            watcher.sees_cycle(cycle)
+        try:
+            for cycle in self.decoder.decode(request):
+                cycles.append(cycle)
+                watcher.sees_cycle(cycle)
+        except RequestError as error:
+            self._runtime.state()  # watched no longer
+            return self._failed(request.request_id, error)
         return self._finished(request, cycles, self._runtime.state())
 
     def replay_one(self, request_id: str, store: RunStore, watcher: Watcher) -> Part:
@@ -208,7 +212,7 @@ class Job:
         records: list[CycleRecord] = [cycle.record for cycle in cycles]
         output_ids = [token for cycle in cycles for token in cycle.tokens]
         text = self._workload.text(request, output_ids)
-        score = self._workload.score(request, text)
+        score = self._workload.score(request, text, records[-1].stop_reason)
         row = RequestRecord(
             request_id=request.request_id,
             prompt_tokens=len(request.prompt_ids),

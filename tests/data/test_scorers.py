@@ -36,6 +36,30 @@ ANSWERS = {
     "none": (None, None),
     "": (None, None),
     "#### 7\r\n": (7, 7),
+    "#### 7/2": (3.5, 3.5),
+    "#### 1 1/2 cups": (1.5, 1.5),
+    "#### -3/4.": (-0.75, -0.75),
+    "#### \u22125": (-5, -5),
+    "#### \u2013 5": (-5, -5),
+    "#### -$5": (-5, -5),
+    "#### 1,2": (None, None),
+    "#### 12,34": (None, None),
+    "#### 1.2.3": (None, None),
+    "#### 1/0": (None, None),
+    "#### 2.5e3": (2500, 2500),
+    "it is 1/2": (None, 0.5),
+    "it is \u00bd": (None, 0.5),
+    "it is 2\u00bd": (None, 2.5),
+    "so \\boxed{-\\frac{7}{2}}": (None, -3.5),
+    "so \\boxed{1\\frac{1}{2}}": (None, 1.5),
+    "it is 1,2": (None, None),
+    "at 12:30": (None, None),
+    "in 3\u20134 days": (None, None),
+    "10-4 = 6": (None, 6),
+    "it is 12 / 4": (None, 3),
+    "it is 1\u202f000 or 1 000": (None, 1000),
+    "it is 2^10": (None, None),
+    "it is 1e999999": (None, None),
 }
 
 
@@ -65,6 +89,34 @@ def test_exact_match() -> None:
     assert stated("the answer is 7", key) == Score(1.0)
     assert stated("the answer is 8", key) == Score(0.0)
     assert stated("", key) == Score(0.0)
+    half = "#### 7/2"
+    assert strict("#### 3.5", half) == Score(1.0) and strict("#### 7", half) == Score(0.0)
+
+
+@needs_evaluate
+def test_an_answer_cut_at_its_cap_is_none() -> None:
+    strict, rouge = scorer_named("gsm8k_exact_match"), scorer_named("rouge_l")
+    assert strict is not None and rouge is not None
+    assert strict("#### 7", "#### 7", "eos") == Score(1.0)
+    assert strict("#### 7", "#### 7", "length") == Score(0.0), "it might have gone on as 75"
+    assert rouge("the cat", "the cat", "length").value == 1.0, "a summary may be cut"
+
+
+@needs_evaluate
+@pytest.mark.parametrize("text", ["Кот спал.", "猫が寝た", "نام القط", "!!!", "Кот и dog спал"])
+def test_text_outside_rouges_tokeniser_has_no_score(text: str) -> None:
+    rouge = scorer_named("rouge_l")
+    assert rouge is not None and rouge(text, text) == Score()
+    with pytest.raises(RequestError):
+        rouge.check(text)
+
+
+@needs_evaluate
+def test_a_few_accents_are_within_rouge() -> None:
+    rouge = scorer_named("rouge_l")
+    assert rouge is not None
+    text = "she opened a café in Zürich last spring"
+    assert rouge(text, text).value == 1.0
 
 
 @needs_evaluate

@@ -122,7 +122,9 @@ def _identity_parts(spec: RunSpec) -> dict[str, Any]:
         "drafter": spec.drafter_digest,
         "pool": [config.drafter.top_k, config.drafter.max_depth],
         "rows": spec.questions.digest,
-        "model": {"dtype": config.model.dtype, "num_layers": spec.geometry.layers} | routing,
+        "model": {"dtype": config.model.dtype, "num_layers": spec.geometry.layers}
+        | routing
+        | spec.foreign_tokenizer,
         "profile": spec.profile.digest(),
         "billed": spec.billing.name,
         "clock": spec.clock,

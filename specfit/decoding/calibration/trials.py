@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from specfit.base.interfaces import Clock, Drafter, PrefetchHooks, RouteSource, Selector, Target
-from specfit.base.types import DraftTree, IntArray, Request, Routes, Selection, SpecfitError
+from specfit.base.types import (
+    DraftTree,
+    IntArray,
+    Request,
+    RequestError,
+    Routes,
+    Selection,
+    SpecfitError,
+)
 from specfit.decoding.cycle import DecodeState, PhaseTimer
 from specfit.decoding.decoder import Decoder
 from specfit.selection.bitmaps import bitmaps
@@ -115,7 +123,12 @@ class TreeTrials:
         """Probes of the first QUESTIONS requests that are long enough."""
         probes: list[TreeTrial] = []
         for request in requests:
-            result = self._question(request)
+            try:
+                result = self._question(request)
+            except RequestError as error:
+                raise SpecfitError(
+                    f"calibration question {request.request_id} cannot be decoded ({error})"
+                ) from None
             probes += result
             if len({probe.request_id for probe in probes}) == QUESTIONS:
                 return probes

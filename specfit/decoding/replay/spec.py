@@ -60,7 +60,7 @@ class RecordedWorkload:
     def text(self, request: Request, output_ids: Sequence[int]) -> str:
         return self._of(request).output_text or ""
 
-    def score(self, request: Request, text: str) -> Score:
+    def score(self, request: Request, text: str, stop_reason: str | None) -> Score:
         """The recorded one; a recording keeps no other measure."""
         return Score(self._of(request).score)
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from specfit.base.types import SpecfitError
 from specfit.models.drafter.head import EagleHead, HeadConfig
 from specfit.models.drafter.head_config import config_to_json, read_config
+from specfit.models.schema import read_json
 
 # (prefix in the file, canonical prefix), replaced one after the other: the names of every format,
 # since none of them means something else in another.
@@ -41,10 +42,13 @@ def load_head(
     rest keeps the dtype of its file.
     """
     path = Path(path)
-    fields = _read_json(path / "config.json")
+    fields = read_json(path / "config.json")
     tensors = canonical_names(_read_tensors(path / "model.safetensors"))
     rows = tensors["lm_head.weight"].shape[0] if "lm_head.weight" in tensors else None
     config = read_config(fields, target_config, rows)
+    _check_dtypes(tensors)
+    _check_head_dim(fields, tensors, config)
+    _check_tied(fields, tensors, target_config)
     _complete(tensors, config, target_weights)
     _check_shapes(tensors, config)
     _check_vocabulary(tensors, config)
@@ -83,15 +87,6 @@ def canonical_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return renamed
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise SpecfitError(f"The draft head's {path} does not exist.") from None
-    except json.JSONDecodeError as error:
-        raise SpecfitError(f"The draft head's {path} is not valid JSON: {error}.") from None
-
-
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         pickled = next(path.parent.glob("*.bin"), None)
@@ -100,11 +95,63 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
                 f"The draft head in {path.parent} is a pickle ({pickled.name}), which could run "
                 f"any code when it is read; convert it to {path.name} with safetensors first."
             )
+        shards = sorted(shard.name for shard in path.parent.glob("*.safetensors*"))
+        if shards:
+            raise SpecfitError(
+                f"The draft head in {path.parent} lies in shards ({shards[0]}, ..); expected one "
+                f"{path.name}: load it and save it whole with safetensors."
+            )
         raise SpecfitError(f"The draft head's {path} does not exist.")
     try:
         return load_file(path)
     except Exception as error:  # safetensors raises its own unexported class
         raise SpecfitError(f"The draft head's {path} is damaged: {error}.") from None
+
+
+def _check_dtypes(tensors: Mapping[str, Tensor]) -> None:
+    """A quantised weight cast without its scale would draft nonsense."""
+    for name, tensor in tensors.items():
+        if name in ("d2t", "t2d"):
+            if tensor.is_floating_point():
+                raise SpecfitError(
+                    f"The draft head's tensor {name} is {tensor.dtype}; expected integers."
+                )
+        elif tensor.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+            raise SpecfitError(
+                f"The draft head's tensor {name} is stored as {tensor.dtype}; expected float32, "
+                "float16 or bfloat16, without a quantisation."
+            )
+
+
+def _check_head_dim(
+    fields: Mapping[str, Any], tensors: Mapping[str, Tensor], config: HeadConfig
+) -> None:
+    """An assumed head_dim is named where a shape contradicts it."""
+    layer = fields.get("transformer_layer_config", fields)
+    stored = tensors.get("layers.0.self_attn.o_proj.weight")
+    if layer.get("head_dim") is not None or stored is None:
+        return
+    width = stored.shape[-1]
+    if width != config.num_attention_heads * config.head_dim:
+        raise SpecfitError(
+            f"The draft head's config names no head_dim, for which {config.head_dim} is assumed, "
+            f"and its o_proj.weight has {width} columns for {config.num_attention_heads} heads; "
+            f"add head_dim={width // config.num_attention_heads} to its config.json."
+        )
+
+
+def _check_tied(
+    fields: Mapping[str, Any], tensors: Mapping[str, Tensor], target_config: Any
+) -> None:
+    """`tie_word_embeddings` without an lm_head of its own means the head's embedding."""
+    layer = fields.get("transformer_layer_config", fields)
+    says_tied = layer.get("tie_word_embeddings") or fields.get("tie_word_embeddings")
+    target_tied = getattr(target_config, "tie_word_embeddings", False)
+    if says_tied and "lm_head.weight" not in tensors and not target_tied:
+        raise SpecfitError(
+            "The draft head sets tie_word_embeddings=true and stores no lm_head.weight, and the "
+            "target's output head is not tied; expected lm_head.weight in the head's file."
+        )
 
 
 def _complete(

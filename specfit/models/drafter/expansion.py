@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, IntArray
+from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, IntArray, RequestError
 
 FloatArray = NDArray[np.float64]
 
@@ -58,6 +58,11 @@ def best_children(logits: torch.Tensor, top_k: int) -> tuple[torch.Tensor, Float
     if bool((best[:, 1:] == best[:, :-1]).any()):
         best, ids = torch.sort(log_probs, dim=-1, descending=True, stable=True)
     kept: FloatArray = best[:, :top_k].double().cpu().numpy()
+    if not np.isfinite(kept).all():
+        raise RequestError(
+            "the draft head's logits are not finite: a weight of the head is damaged, or "
+            "model.dtype overflows in it"
+        )
     return ids[:, :top_k], kept
 
 

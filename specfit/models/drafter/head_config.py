@@ -10,27 +10,68 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+from transformers import LlamaConfig, Qwen3Config
+
 from specfit.base.types import SpecfitError
 from specfit.models.drafter.head import HeadConfig
+from specfit.models.schema import HARMLESS, File, by_class, by_model, unknown_key
 
 ARCHITECTURES = ("Eagle3DraftModel", "Eagle3Speculator")
-# True-valued flags the head knows or that change nothing at inference. Any other is refused.
-KNOWN_FLAGS = {
-    "norm_before_residual",
-    "norm_before_fc",
-    "fc_norm",
-    "norm_output",
-    "embed_requires_grad",
-    "has_own_embed_tokens",  # the tensors say so themselves
-    "has_own_lm_head",
+FILE = "the draft head's config.json"
+LAYER = f"{FILE}: transformer_layer_config"
+# Whose defaults a layer's file means by what it leaves out.
+LAYER_CLASSES: dict[str, Any] = {"llama": LlamaConfig, "qwen3": Qwen3Config}
+# Keys of a layer that its class does not declare and that are read here.
+LAYER_ALSO = {
+    "layer_types": list[str],
+    "sliding_window": int,
+    "use_sliding_window": bool,
+    "mlp_bias": bool,
 }
-KNOWN_LAYER_FLAGS = {"attention_bias", "mlp_bias", "use_cache", "tie_word_embeddings"}
-# HF class defaults, for files that store only what differs from them.
-LAYER_DEFAULTS: dict[str, dict[str, Any]] = {
-    "llama": {"rms_norm_eps": 1e-6, "max_position_embeddings": 2048},
-    "qwen3": {"rms_norm_eps": 1e-6, "max_position_embeddings": 32768, "head_dim": 128},
-}
-DEFAULT_DRAFT_VOCABULARY = 32000
+# Of a flat file: keys that are not its layer's.
+FLAGS = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output", "embed_requires_grad")
+
+
+class _Head(File):
+    """speculators' file around the layer, with the defaults of its own class."""
+
+    speculators_model_type: str
+    transformer_layer_config: dict[str, Any]
+    draft_vocab_size: int = 32000
+    target_hidden_size: int | None = None
+    eagle_aux_hidden_state_layer_ids: list[int] | None = None
+    norm_before_residual: bool | None = None
+    norm_before_fc: bool = False
+    fc_norm: bool = False
+    norm_output: bool = False
+    # of no meaning here: training, what the tensors say themselves, and what made the file
+    embed_requires_grad: bool = False
+    has_own_embed_tokens: bool | None = None
+    has_own_lm_head: bool | None = None
+    tie_word_embeddings: bool = False
+    speculators_config: dict[str, Any] = Field(default_factory=dict)
+    speculators_version: str | None = None
+    auto_map: dict[str, Any] | None = None
+
+
+class _Eagle(File):
+    """`eagle_config` of a flat file."""
+
+    use_aux_hidden_state: bool = True
+    eagle_aux_hidden_state_layer_ids: list[int] | None = None
+    norm_before_residual: bool | None = None
+    norm_before_fc: bool = False
+    fc_norm: bool = False
+    norm_output: bool = False
+
+
+class _Rope(File):
+    """RoPE of transformers 5; of 4, `rope_scaling`."""
+
+    rope_type: str | None = None
+    type: str | None = None
+    rope_theta: float | None = None
 
 
 def default_aux_layers(layers: int) -> tuple[int, int, int]:
@@ -41,7 +82,10 @@ def default_aux_layers(layers: int) -> tuple[int, int, int]:
 def read_config(
     fields: Mapping[str, Any], target_config: Any, lm_head_rows: int | None
 ) -> HeadConfig:
-    """JSON fields of a head -> HeadConfig, checked against the target's config."""
+    """JSON fields of a head -> HeadConfig, checked against the target's config.
+
+    Raises SpecfitError naming the key that is unknown, of another type or does not fit.
+    """
     if "speculators_model_type" not in fields and "hidden_size" in fields:
         fields = flat_as_nested(fields, target_config.vocab_size, lm_head_rows)
     layer = fields.get("transformer_layer_config")
@@ -50,41 +94,39 @@ def read_config(
             "The draft head's config.json is no EAGLE-3 config: expected speculators_model_type "
             "'eagle3' and a transformer_layer_config, or a flat Llama config with draft_vocab_size."
         )
-    _refuse_unknown_flags(fields, KNOWN_FLAGS)
-    _refuse_unknown_flags(layer, KNOWN_LAYER_FLAGS)
+    head = by_model(_Head, {k: v for k, v in fields.items() if k not in HARMLESS}, FILE)
     kind = layer.get("model_type", "llama")
-    if kind not in LAYER_DEFAULTS:
+    if kind not in LAYER_CLASSES:
         raise SpecfitError(f"The draft head's layer is {kind!r}; expected 'llama' or 'qwen3'.")
-    layer = {**LAYER_DEFAULTS[kind], **layer}
-    _check_against_target(fields, layer, target_config)
-    width, heads = layer["hidden_size"], layer["num_attention_heads"]
-    draft_rows = fields.get("draft_vocab_size", DEFAULT_DRAFT_VOCABULARY)
-    if lm_head_rows is not None and lm_head_rows != draft_rows:
+    theta, window = _rope_theta(layer), _sliding_window(layer)
+    layer = by_class(LAYER_CLASSES[kind], {"num_hidden_layers": 1, **layer}, LAYER, LAYER_ALSO)
+    _check_against_target(head, layer, target_config)
+    if lm_head_rows is not None and lm_head_rows != head.draft_vocab_size:
         raise SpecfitError(
             f"The draft head's tensor lm_head.weight has {lm_head_rows} rows; expected the "
-            f"{draft_rows} of draft_vocab_size."
+            f"{head.draft_vocab_size} of draft_vocab_size."
         )
     return HeadConfig(
-        hidden_size=width,
+        hidden_size=layer["hidden_size"],
         intermediate_size=layer["intermediate_size"],
-        num_attention_heads=heads,
-        num_key_value_heads=layer.get("num_key_value_heads") or heads,
-        head_dim=layer.get("head_dim") or width // heads,
+        num_attention_heads=layer["num_attention_heads"],
+        num_key_value_heads=layer["num_key_value_heads"],
+        head_dim=layer["head_dim"],
         vocab_size=target_config.vocab_size,
-        draft_vocab_size=draft_rows,
-        aux_layer_ids=_aux_layers(fields, target_config.num_hidden_layers),
-        norm_before_residual=_norm_before_residual(fields),
+        draft_vocab_size=head.draft_vocab_size,
+        aux_layer_ids=_aux_layers(head, target_config.num_hidden_layers),
+        norm_before_residual=_norm_before_residual(head),
         target_hidden_size=target_config.hidden_size,
         layer_type=kind,
         rms_norm_eps=layer["rms_norm_eps"],
-        rope_theta=_rope_theta(layer),
+        rope_theta=theta,
         max_position_embeddings=layer["max_position_embeddings"],
-        attention_bias=bool(layer.get("attention_bias")),
-        mlp_bias=bool(layer.get("mlp_bias")),
-        sliding_window=_sliding_window(layer),
-        norm_before_fc=bool(fields.get("norm_before_fc")),
-        fc_norm=bool(fields.get("fc_norm")),
-        norm_output=bool(fields.get("norm_output")),
+        attention_bias=layer["attention_bias"],
+        mlp_bias=layer.get("mlp_bias", False),
+        sliding_window=window,
+        norm_before_fc=head.norm_before_fc,
+        fc_norm=head.fc_norm,
+        norm_output=head.norm_output,
     )
 
 
@@ -101,68 +143,74 @@ def flat_as_nested(
             "The draft head's flat config names eagle_aux_hidden_state_layer_ids at its top level, "
             "where formats differ by one layer; expected them inside eagle_config."
         )
-    eagle = fields.get("eagle_config") or {}
-    _refuse_unknown_flags(eagle, {"use_aux_hidden_state", *KNOWN_FLAGS})
-    if eagle.get("use_aux_hidden_state") is False:
+    nested = fields.get("eagle_config") or {}
+    if not isinstance(nested, Mapping):
+        raise SpecfitError(f"{FILE} sets eagle_config={nested!r}; expected an object")
+    eagle = by_model(_Eagle, nested, f"{FILE}: eagle_config")
+    if not eagle.use_aux_hidden_state:
         raise SpecfitError(
             "The draft head sets use_aux_hidden_state=false, as EAGLE-1 and 2 do; expected an "
             "EAGLE-3 head, which reads three layers of the target."
         )
-    outputs = eagle.get("eagle_aux_hidden_state_layer_ids")
-    rows = fields.get("draft_vocab_size") or fields.get("truncated_vocab_size") or lm_head_rows
-    flags = {name: fields[name] for name in KNOWN_FLAGS if name in fields}
-    layer = {name: fields[name] for name in fields if name not in KNOWN_FLAGS | {"eagle_config"}}
+    outputs = eagle.eagle_aux_hidden_state_layer_ids
+    names = ("draft_vocab_size", "truncated_vocab_size")
+    rows = [fields[name] for name in names if fields.get(name) is not None]
+    flags = {name: nested[name] for name in FLAGS if nested.get(name) is not None}
+    for name in FLAGS:
+        if fields.get(name) is not None:
+            if flags.get(name, fields[name]) != fields[name]:
+                raise SpecfitError(f"{FILE} sets {name} twice, to different values; remove one")
+            flags[name] = fields[name]
+    own = {*FLAGS, *names, "eagle_config", "target_hidden_size", "speculators_config"}
+    own |= {"has_own_embed_tokens", "has_own_lm_head", "auto_map"}
     return {
         "speculators_model_type": "eagle3",
         "norm_before_residual": False,
         **flags,
-        "draft_vocab_size": rows or vocabulary,
+        "draft_vocab_size": [*rows, lm_head_rows or vocabulary][0],
         "target_hidden_size": fields.get("target_hidden_size"),
         "eagle_aux_hidden_state_layer_ids": outputs and [index + 1 for index in outputs],
-        "transformer_layer_config": layer,
+        "transformer_layer_config": {k: v for k, v in fields.items() if k not in own},
     }
 
 
-def _refuse_unknown_flags(fields: Mapping[str, Any], known: set[str]) -> None:
-    for name, value in fields.items():
-        if value is True and name not in known and name != "use_sliding_window":
-            raise SpecfitError(
-                f"The draft head's config sets {name}=true, which this head does not implement; "
-                f"running it anyway would draft wrongly."
-            )
-
-
-def _check_against_target(
-    fields: Mapping[str, Any], layer: Mapping[str, Any], target_config: Any
-) -> None:
-    if layer.get("num_hidden_layers", 1) != 1:
+def _check_against_target(head: _Head, layer: Mapping[str, Any], target_config: Any) -> None:
+    if layer["num_hidden_layers"] != 1:
         raise SpecfitError(f"The draft head has {layer['num_hidden_layers']} layers; expected 1.")
-    if layer.get("hidden_act", "silu") != "silu":
+    if layer["hidden_act"] != "silu":
         raise SpecfitError(f"The draft head's hidden_act is {layer['hidden_act']!r}, not 'silu'.")
-    for name in ("hidden_size", "intermediate_size", "num_attention_heads"):
-        if name not in layer:
-            raise SpecfitError(f"The draft head's transformer_layer_config lacks {name}.")
-    aux_width = fields.get("target_hidden_size") or layer["hidden_size"]
+    aux_width = head.target_hidden_size or layer["hidden_size"]
     if aux_width != target_config.hidden_size:
         raise SpecfitError(
             f"The draft head reads target features of width {aux_width}; the target's hidden_size "
             f"is {target_config.hidden_size}."
         )
-    if layer.get("vocab_size", target_config.vocab_size) != target_config.vocab_size:
+    if layer["vocab_size"] != target_config.vocab_size:
         raise SpecfitError(
             f"The draft head is made for a vocabulary of {layer['vocab_size']}; the target's is "
             f"{target_config.vocab_size}."
         )
-    if fields.get("norm_before_fc") and fields.get("fc_norm"):
+    if head.draft_vocab_size > target_config.vocab_size:
+        raise SpecfitError(
+            f"The draft head's draft_vocab_size is {head.draft_vocab_size}, above the target's "
+            f"vocabulary of {target_config.vocab_size}."
+        )
+    if head.norm_before_fc and head.fc_norm:
         raise SpecfitError("The draft head sets norm_before_fc and fc_norm; expected one of them.")
+    heads, shared = layer["num_attention_heads"], layer["num_key_value_heads"]
+    if heads % shared or layer["head_dim"] % 2:
+        raise SpecfitError(
+            f"The draft head has {heads} heads of {layer['head_dim']} over {shared} key/value "
+            "heads; expected a multiple of them, and an even head_dim."
+        )
 
 
-def _aux_layers(fields: Mapping[str, Any], layers: int) -> tuple[int, ...]:
-    ids = fields.get("eagle_aux_hidden_state_layer_ids")
+def _aux_layers(head: _Head, layers: int) -> tuple[int, ...]:
+    ids = head.eagle_aux_hidden_state_layer_ids
     if ids is None:
         return default_aux_layers(layers)
     # id L would be the final hidden state, which transformers hands out after its norm
-    if len(set(ids)) != len(ids) or not all(0 <= i < layers for i in ids):
+    if not ids or len(set(ids)) != len(ids) or not all(0 <= i < layers for i in ids):
         raise SpecfitError(
             f"The draft head reads the inputs of layers {list(ids)}; expected distinct ids from 0 "
             f"to {layers - 1}."
@@ -170,35 +218,67 @@ def _aux_layers(fields: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def _norm_before_residual(fields: Mapping[str, Any]) -> bool:
-    if "norm_before_residual" not in fields:
+def _norm_before_residual(head: _Head) -> bool:
+    if head.norm_before_residual is None:
         # speculators' own default is false, vLLM's true: whichever is taken, say so
         warnings.warn(
             "The draft head's config lacks norm_before_residual; false is assumed, as "
             "speculators does. If almost nothing is accepted, try true.",
             stacklevel=2,
         )
-    return bool(fields.get("norm_before_residual", False))
+    return bool(head.norm_before_residual)
 
 
 def _rope_theta(layer: Mapping[str, Any]) -> float:
-    """transformers 5 `rope_parameters` or 4 `rope_theta` + `rope_scaling`; never the target's."""
-    rope = layer.get("rope_parameters") or {}
-    scaling = layer.get("rope_scaling") or {}
-    kind = rope.get("rope_type") or scaling.get("rope_type") or scaling.get("type") or "default"
-    if kind != "default":
-        raise SpecfitError(f"The draft head's RoPE is of type {kind!r}; expected 'default'.")
-    return float(rope.get("rope_theta") or layer.get("rope_theta") or 10000.0)
+    """transformers 5 `rope_parameters` or 4 `rope_theta` + `rope_scaling`; never the target's.
+
+    Every key of both is looked at: a scaling that stands beside plain parameters still scales.
+    """
+    bases = []
+    for name in ("rope_parameters", "rope_scaling"):
+        said = layer.get(name)
+        if said is None:
+            continue
+        where = f"{LAYER}.{name}"
+        if not isinstance(said, Mapping):
+            raise SpecfitError(f"{where} is {said!r}; expected an object")
+        for kind in (said.get("rope_type"), said.get("type")):
+            if isinstance(kind, str) and kind != "default":
+                raise SpecfitError(
+                    f"The draft head's RoPE is of type {kind!r} ({name}); expected 'default'."
+                )
+        if said.get("partial_rotary_factor") not in (None, 1.0):
+            raise unknown_key(where, "partial_rotary_factor", said["partial_rotary_factor"])
+        rest = {key: value for key, value in said.items() if key != "partial_rotary_factor"}
+        bases.append(by_model(_Rope, rest, where).rope_theta)
+    alone = layer.get("rope_theta")
+    if alone is not None and (isinstance(alone, bool) or not isinstance(alone, int | float)):
+        raise SpecfitError(f"{LAYER} sets rope_theta={alone!r}; expected a number")
+    named = {float(base) for base in (*bases, alone) if base is not None}
+    if len(named) > 1:
+        raise SpecfitError(f"{LAYER} sets two different rope_theta, {sorted(named)}; remove one")
+    return named.pop() if named else 10000.0  # the default of both classes
 
 
 def _sliding_window(layer: Mapping[str, Any]) -> int | None:
-    if layer.get("use_sliding_window") and "layer_types" not in layer:
+    kinds = layer.get("layer_types")
+    if layer.get("use_sliding_window") and kinds is None:
         raise SpecfitError(
             "The draft head sets use_sliding_window=true and does not say for which layer; "
             "expected layer_types."
         )
-    kinds = layer.get("layer_types") or ["full_attention"]
-    return layer.get("sliding_window") if kinds[0] == "sliding_attention" else None
+    if kinds is None:
+        return None
+    known = ("full_attention", "sliding_attention")
+    if not isinstance(kinds, list) or len(kinds) != 1 or kinds[0] not in known:
+        raise SpecfitError(
+            f"{LAYER} sets layer_types={kinds!r}; expected one of {' or '.join(known)} in a list"
+        )
+    if kinds[0] == "full_attention":
+        return None
+    if type(layer.get("sliding_window")) is not int:
+        raise SpecfitError(f"{LAYER} has a sliding_attention layer and no sliding_window; add it")
+    return int(layer["sliding_window"])
 
 
 def config_to_json(config: HeadConfig, dtype: str, verifier: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,16 @@
 Its pool is EAGLE's: `top_k` children of the `top_k` most probable nodes of a level. A node's
 first child says the text's next token with a chance h that is drawn around `hits[depth - 1]`, its
 j-th other child with (1 - h) / 2**j; those chances are also the drafted probabilities, so that
-they are worth what they say. Every draw depends on (seed, prompt, position, path) alone.
+they are worth what they say. A wrong child is a token that follows the one before it elsewhere in
+the known texts: a random id would be routed to rare experts, and a rule that prices experts would
+tell it from a right one. Every draw depends on (seed, prompt, position, path, texts) alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,8 +23,15 @@ from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, IntArray, Specf
 Scripts = Mapping[tuple[int, ...], Sequence[int]]
 """Prompt ids -> the ids that follow them."""
 
+KIND = "oracle of plausible tokens"
+"""Part of a run's id: another way to draw wrong tokens gives other rows."""
+
 SPREAD = 0.8
 """How far a chance strays from its mean: this share of the way to 0 or 1, evenly both ways."""
+
+
+TRIES = 16
+"""Draws from each pool of plausible tokens before the next, wider one is asked."""
 
 
 def _hash(key: np.uint64, value: int) -> np.uint64:
@@ -45,6 +56,12 @@ class OracleDrafter:
         self._hits, self._vocabulary, self._seed = list(hits), vocabulary, seed
         # The head never sees x_0, so a script is found by the rest of its prompt.
         self._texts = {prompt[1:]: [*prompt[1:], *ids] for prompt, ids in scripts.items()}
+        self._all = [token for text in self._texts.values() for token in text]
+        followers: dict[int, list[int]] = defaultdict(list)
+        for text in self._texts.values():
+            for token, after in pairwise(text):
+                followers[token].append(after)
+        self._followers = dict(followers)
         self.begin()
 
     def begin(self) -> None:
@@ -98,15 +115,32 @@ class OracleDrafter:
             cumulative = np.cumsum(chances)
             right = int(np.searchsorted(cumulative, unit(_hash(key, 1)), side="right"))
         said: list[int] = []
-        draws = 2
+        wrong = self._wrong(key, self._before(path))
         for child in range(self._top_k):
-            token = truth if child == right and truth is not None else -1
-            while token < 0:
-                guess = int(_hash(key, draws)) % self._vocabulary
-                draws += 1
-                token = guess if guess != truth and guess not in said else -1
-            said.append(token)
+            if child == right and truth is not None:
+                said.append(truth)
+            else:
+                said.append(next(one for one in wrong if one != truth and one not in said))
         return said, chances
+
+    def _wrong(self, key: np.uint64, before: int | None) -> Iterator[int]:
+        """Tokens for a node's wrong children: what follows `before` in the known texts, what stands
+        anywhere in them, any id."""
+        draws = 2
+        followers = self._followers.get(before, []) if before is not None else []
+        for known in (followers, self._all):
+            for _ in range(TRIES if known else 0):
+                yield known[int(_hash(key, draws)) % len(known)]
+                draws += 1
+        while True:
+            yield int(_hash(key, draws)) % self._vocabulary
+            draws += 1
+
+    def _before(self, path: Sequence[int]) -> int | None:
+        """The token that the next one follows; None where the text is not known."""
+        if path:
+            return path[-1]
+        return self._text[self._length - 1] if 0 < self._length <= len(self._text) else None
 
     def _chances(self, depth: int, draw: float) -> list[float]:
         mean = self._hits[min(depth, len(self._hits) - 1)]

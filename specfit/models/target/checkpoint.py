@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import torch
 
 from specfit.base.types import SpecfitError
+from specfit.models.schema import File, by_model, read_json
+from specfit.models.target.config_file import target_fields
 from specfit.models.target.shards import FLOATS, Entry, Shard
 
 INDEX = "model.safetensors.index.json"
@@ -20,20 +21,29 @@ FETCH_AGAIN = "fetch it again"
 
 _SAMPLE_BYTES = 1 << 20
 _SAMPLES = 64
+TEMPLATES = "additional_chat_templates"
+_SLOW_TOKENIZERS = ("merges.txt", "vocab.txt", "tokenizer.model", "spiece.model")
+TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("chat_template.jinja", "chat_template.json", "vocab.json", *_SLOW_TOKENIZERS),
+)
 _ABOUT = {"provenance.json", "statistics.json"}  # said of the weights, read by nobody
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Raises SpecfitError where the file is absent or is not a JSON object."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SpecfitError(f"{path} is missing; a checkpoint folder needs it") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise SpecfitError(f"{path} is not valid JSON ({error}); fetch it again") from None
-    if not isinstance(content, dict):
-        raise SpecfitError(f"{path} holds no JSON object; fetch it again")
-    return content
+class _Index(File):
+    weight_map: dict[str, str]
+    metadata: Any = None
+
+
+def shards_of(index: Path) -> dict[str, str]:
+    """Tensor -> shard. A shard lies beside its index: only there is it part of the digest."""
+    weight_map = by_model(_Index, read_json(index), str(index)).weight_map
+    for name in sorted(set(weight_map.values())):
+        if name != Path(name).name or not name.endswith(".safetensors"):
+            raise SpecfitError(
+                f"{index} places tensors in {name!r}; expected a .safetensors file beside it"
+            )
+    return weight_map
 
 
 class Checkpoint:
@@ -46,15 +56,15 @@ class Checkpoint:
         if not folder.is_dir():
             raise SpecfitError(f"no checkpoint folder at {folder}; set model.path to one")
         self.folder, self._remedy = folder, remedy
-        self.config = read_json(folder / "config.json")
-        refuse_quantised(self.config, str(folder))
+        self.config = target_fields(read_json(folder / "config.json"), f"{folder}/config.json")
+        self._assumed = _assumed_head_dim(read_json(folder / "config.json"))
         self._shard_of = self._index()
         self._open: dict[str, Shard] = {}
 
     def _index(self) -> dict[str, str]:
         index = self.folder / INDEX
         if index.exists():
-            weight_map: dict[str, str] = read_json(index).get("weight_map", {})
+            weight_map = shards_of(index)
             shards = sorted(set(weight_map.values()))
             present = [s for s in shards if (self.folder / s).is_file()]
             if not shards or len(present) < len(shards):
@@ -98,7 +108,7 @@ class Checkpoint:
         if entry.shape != shape:
             raise SpecfitError(
                 f"tensor {name} of {self.folder} has shape {list(entry.shape)}, "
-                f"its config says {list(shape)}"
+                f"its config says {list(shape)}{self._assumed if '.self_attn.' in name else ''}"
             )
         if entry.dtype not in FLOATS:
             raise SpecfitError(
@@ -120,14 +130,15 @@ class Checkpoint:
         return self._digest
 
 
-def refuse_quantised(config: dict[str, Any], where: str) -> None:
-    """Read as plain float8 such a checkpoint would load and be silently wrong."""
-    if config.get("quantization_config"):
-        method = config["quantization_config"].get("quant_method", "an unnamed method")
-        raise SpecfitError(
-            f"{where} is quantised with {method}, which this engine does not run; "
-            "use the bfloat16 checkpoint"
-        )
+def _assumed_head_dim(fields: dict[str, Any]) -> str:
+    """What is to be said of a shape that rests on a head_dim which the file leaves out."""
+    if fields.get("head_dim") is not None or not fields.get("num_attention_heads"):
+        return ""
+    width = fields.get("hidden_size", 0) // fields["num_attention_heads"]
+    return (
+        f" if head_dim is hidden_size // num_attention_heads = {width}, which is assumed since "
+        "config.json names no head_dim"
+    )
 
 
 def folder_digest(folder: Path) -> str:
@@ -136,11 +147,35 @@ def folder_digest(folder: Path) -> str:
     A shard up to 64 MiB is read whole; a larger one at 64 evenly spaced MiB, its header among them,
     so that the digest of 60 GB takes a second. Jobs of one process read them once.
     """
+    own = (path for path in sorted(folder.resolve().iterdir()) if _is_read(path))
+    return digest_of([*own, *sorted((folder.resolve() / TEMPLATES).glob("*.jinja"))])
+
+
+def tokenizer_digest(folder: Path) -> str:
+    """Identity of what a tokenizer reads in `folder`: its own files, its chat templates."""
+    named = [folder / name for name in TOKENIZER_FILES]
+    if "tokenizer_class" not in _fields_of(folder / "tokenizer_config.json"):
+        named.append(folder / "config.json")  # transformers then chooses the class by it
+    templates = sorted((folder / TEMPLATES).glob("*.jinja"))
+    return digest_of(path for path in [*named, *templates] if path.is_file())
+
+
+def _fields_of(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.is_file() else {}
+
+
+def _is_read(path: Path) -> bool:
+    if path.name in _ABOUT:
+        return False
+    return path.suffix in {".json", ".safetensors", ".jinja"} or path.name in _SLOW_TOKENIZERS
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    """Names and contents of files, in the order given."""
     files = []
-    for path in sorted(folder.resolve().iterdir()):
-        if path.suffix in {".json", ".safetensors", ".jinja"} and path.name not in _ABOUT:
-            stat = path.stat()
-            files.append((path, stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    for path in paths:
+        stat = path.stat()
+        files.append((path, stat.st_size, stat.st_mtime_ns, stat.st_ino))
     return _digest_of(tuple(files))
 
 

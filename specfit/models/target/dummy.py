@@ -18,7 +18,9 @@ from transformers import AutoConfig
 
 from specfit.base.types import SpecfitError
 from specfit.experts.host_weights import ExpertStore
-from specfit.models.target.checkpoint import Checkpoint, read_json
+from specfit.models.schema import read_json
+from specfit.models.target.checkpoint import Checkpoint
+from specfit.models.target.config_file import target_fields
 from specfit.models.target.family import family_of, geometry_of
 from specfit.models.target.loading import LoadedModel, skeleton
 
@@ -40,11 +42,12 @@ class RandomCheckpoint(Checkpoint):
                 f"model.shape.{unknown[0]} is no number of {folder}/config.json; "
                 f"it has {', '.join(k for k, v in fields.items() if type(v) is int)}"
             )
-        self.config = fields | dict(shape)
+        self._stored = fields | dict(shape)
+        self.config = target_fields(self._stored, f"{folder}/config.json")
         self._shard_of: dict[str, str] = {}
 
     def digest(self) -> str:
-        text = json.dumps(["random", SCALE, self.config], sort_keys=True)
+        text = json.dumps(["random", SCALE, self._stored], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

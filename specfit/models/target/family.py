@@ -66,7 +66,7 @@ class Geometry:
 
 def family_of(config: Mapping[str, Any]) -> Family:
     model_type = config.get("model_type")
-    if model_type not in FAMILIES:
+    if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise SpecfitError(
             f"model_type {model_type!r} is not supported; known: {', '.join(sorted(FAMILIES))}"
         )
@@ -78,7 +78,7 @@ def geometry_of(config: Mapping[str, Any]) -> Geometry:
 
     def number(*keys: str) -> int:
         for key in keys:
-            if isinstance(config.get(key), int):
+            if type(config.get(key)) is int:
                 return int(config[key])
         raise SpecfitError(f"the target's config.json has no integer {keys[0]}")
 
@@ -91,10 +91,13 @@ def geometry_of(config: Mapping[str, Any]) -> Geometry:
             f"the target attends to a sliding window of {window} tokens, which this engine does "
             "not do; it supports full attention"
         )
+    experts, top_k = number("num_experts", "num_local_experts"), number("num_experts_per_tok")
+    if not 0 < top_k <= experts:
+        raise SpecfitError(f"the target's num_experts_per_tok is {top_k} of {experts} experts")
     return Geometry(
         layers=number("num_hidden_layers"),
-        experts=number("num_experts", "num_local_experts"),
-        top_k=number("num_experts_per_tok"),
+        experts=experts,
+        top_k=top_k,
         hidden=number("hidden_size"),
         intermediate=number("moe_intermediate_size", "intermediate_size"),
         vocabulary=number("vocab_size"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.types import SpecfitError
-from specfit.models.target.checkpoint import INDEX, SINGLE, read_json
+from specfit.models.target.checkpoint import INDEX, SINGLE, shards_of
 
 WANTED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model")
 UNWANTED = ("consolidated*", "original/*", "*/*")
@@ -110,7 +110,7 @@ def _shards(folder: Path) -> list[str]:
     """What the index names; nothing where there is no index."""
     if not (folder / INDEX).is_file():
         return []
-    return sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
+    return sorted(set(shards_of(folder / INDEX).values()))
 
 
 def _listed(repository: Repository, cached: Path | None) -> dict[str, int]:

@@ -53,6 +53,14 @@ class KVCache:
             buffer[:, :, self.length : end] = buffer.index_select(2, index.to(buffer.device))
         self.length = self.start = end
 
+    def first_not_finite(self, end: int) -> int | None:
+        """The first layer with a key or value before column `end` that is no number."""
+        for layer, pair in enumerate(zip(self._keys, self._values, strict=True)):
+            for buffer in pair:
+                if buffer is not None and not bool(buffer[:, :, :end].isfinite().all()):
+                    return layer
+        return None
+
     def truncate(self, length: int) -> None:
         assert length <= self.length, "a cache is never lengthened by truncation"
         self.length = self.start = length

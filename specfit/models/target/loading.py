@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from specfit.models.target.shards import DTYPES, Entry, Shard
 
 READERS = 4
 """Threads that read experts; one request in flight does not fill a fast disk."""
+
+FUSED = (".experts.gate_up_proj", ".experts.down_proj")
+"""How transformers 5 names a layer's experts where it keeps its own format on disk."""
 
 NOT_WEIGHTS = ("rotary_emb.inv_freq",)  # in old files; computed from the config instead
 
@@ -103,7 +107,7 @@ def _fill_dense(
     model: Any, checkpoint: Checkpoint, family: Family, dtype: torch.dtype, device: torch.device
 ) -> None:
     """One tensor at a time through host memory, converted on the device."""
-    tied = bool(checkpoint.config.get("tie_word_embeddings"))
+    tied = _is_tied(checkpoint)
     weights: dict[str, torch.Tensor] = {}
     for name, parameter in model.state_dict().items():
         if tied and name == "lm_head.weight":
@@ -112,10 +116,33 @@ def _fill_dense(
         weights[name] = stored.to(device).to(dtype)
     if tied:
         weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    elif checkpoint.config.get("tie_word_embeddings"):
+        model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
     model.load_state_dict(weights, assign=True)
     # Rotary frequencies are not in the checkpoint, and a meta module has none: make it anew.
     with torch.device(device):
         model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
+
+
+def _is_tied(checkpoint: Checkpoint) -> bool:
+    """Whether the output head is the embedding: the config says so, and no other head is stored.
+
+    Where one is, it wins over the flag, as in transformers.
+    """
+    if not checkpoint.config.get("tie_word_embeddings"):
+        return False
+    if "lm_head.weight" not in checkpoint.names():
+        return True
+    shape = (checkpoint.config["vocab_size"], checkpoint.config["hidden_size"])
+    stored = checkpoint.tensor("lm_head.weight", shape)
+    same = torch.equal(stored, checkpoint.tensor("model.embed_tokens.weight", shape))
+    if not same:
+        print(
+            f"specfit: {checkpoint.folder} says tie_word_embeddings=true and stores another "
+            "lm_head.weight; the stored one is used, as transformers does",
+            file=sys.stderr,
+        )
+    return same
 
 
 def _refuse_unknown_tensors(
@@ -131,6 +158,13 @@ def _refuse_unknown_tensors(
         for layer in range(geometry.layers, geometry_of(checkpoint.config).layers)
     )
     for name in checkpoint.names():
+        if name.endswith(FUSED):
+            raise SpecfitError(
+                f"{checkpoint.folder} holds the experts of a layer in one tensor ({name}), which "
+                "this engine does not read; use the repository's files with a tensor per expert, "
+                "or save the model again with transformers' save_pretrained(..., "
+                "save_original_format=True)"
+            )
         if name not in known and not name.startswith(beyond) and not name.endswith(NOT_WEIGHTS):
             raise SpecfitError(
                 f"{checkpoint.folder} holds tensor {name}, for which its config "

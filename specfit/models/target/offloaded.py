@@ -9,7 +9,15 @@ import numpy as np
 import torch
 
 from specfit.base.interfaces import Prefilled, Verified
-from specfit.base.types import ROOT, DraftTree, ForwardTrace, IntArray, Routes, Selection
+from specfit.base.types import (
+    NOT_A_TOKEN,
+    ROOT,
+    DraftTree,
+    ForwardTrace,
+    IntArray,
+    Routes,
+    Selection,
+)
 from specfit.experts.engine import ExpertEngine
 from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
@@ -72,7 +80,8 @@ class OffloadedTarget:
             routes.append(np.stack(self.engine.routes, axis=1))
             traces.append(trace)
         token = int(self._argmax(hidden[-1:])[0])
-        return Prefilled(token, torch.cat(features), np.concatenate(routes), traces)
+        fault = self._fault(hidden[-1:]) if token == NOT_A_TOKEN else None
+        return Prefilled(token, torch.cat(features), np.concatenate(routes), traces, fault)
 
     def _chunk_forward(self, chunk: IntArray) -> tuple[torch.Tensor, torch.Tensor, ForwardTrace]:
         first = self._kv.length
@@ -93,7 +102,9 @@ class OffloadedTarget:
         hidden, aux = self._forward(tokens, positions, mask)
         trace = self.engine.end_forward(billed_rows=len(nodes), is_prefill=False)
         routes = np.stack(self.engine.routes, axis=1)
-        return Verified(self._argmax(hidden), aux, routes, trace)
+        tokens = self._argmax(hidden)
+        fault = self._fault(hidden) if (tokens == NOT_A_TOKEN).any() else None
+        return Verified(tokens, aux, routes, trace, fault)
 
     @torch.inference_mode()
     def keep(self, rows: Sequence[int]) -> None:
@@ -153,6 +164,31 @@ class OffloadedTarget:
         )
 
     def _argmax(self, hidden: torch.Tensor) -> IntArray:
-        """hidden [T, H] before the final norm -> the target's next token after each row [T]."""
-        tokens: IntArray = self._head(self._decoder.norm(hidden)).argmax(dim=-1).cpu().numpy()
+        """hidden [T, H] before the final norm -> the target's next token after each row [T];
+        NOT_A_TOKEN after a row whose largest logit is not finite."""
+        logits = self._head(self._decoder.norm(hidden))
+        best = logits.argmax(dim=-1)  # of NaN: its place
+        finite = logits.gather(-1, best[:, None])[:, 0].isfinite()
+        tokens: IntArray = torch.where(finite, best, NOT_A_TOKEN).cpu().numpy()
         return tokens
+
+    def _fault(self, hidden: torch.Tensor) -> str:
+        """Where a forward first stopped being finite: the KV cache holds what entered each layer.
+
+        hidden [T, H]: the output of the last layer.
+        """
+        if bool(hidden.isfinite().all()):
+            return "the target's logits are not finite: its final norm or lm_head overflows"
+        layer = self._kv.first_not_finite(self._kv.start + len(hidden))
+        before = self.geometry.layers if layer is None else layer
+        if layer is not None and not _is_finite(self._decoder.layers[layer]):
+            before = layer + 1  # its own keys are the first, from what was still finite
+        named = "the embedding" if before == 0 else f"layer {before - 1}"
+        return (
+            f"the target's logits are not finite from {named} on: a weight there is damaged, or "
+            "model.dtype overflows"
+        )
+
+
+def _is_finite(module: torch.nn.Module) -> bool:
+    return all(bool(weight.isfinite().all()) for weight in module.parameters())

@@ -29,10 +29,9 @@ def record_requests(
     for row in rows:
         try:
             request = workload.request(row)
+            greedy[row] = recorder.greedy(request, known.get(request.request_id))
         except RequestError as error:
             failed[row] = str(error)
-            continue
-        greedy[row] = recorder.greedy(request, known.get(request.request_id))
     result = dict(
         zip(greedy, recorder.record(list(greedy.values())) if greedy else [], strict=True)
     )
@@ -44,7 +43,7 @@ def record_requests(
             continue
         one = _recorded(row, digest, greedy[row], *result[row])
         text = workload.text(greedy[row].request, greedy[row].output_ids)
-        score = workload.score(greedy[row].request, text).value
+        score = workload.score(greedy[row].request, text, greedy[row].stop_reason).value
         recorded.append(replace(one, output_text=text, score=score))
     return recorded
 

@@ -12,19 +12,24 @@ Positions go in groups: the drafted rows of one are keys that the masks of the o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
-from specfit.base.types import ROOT, DraftTree, IntArray
+from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, IntArray
 from specfit.models.drafter.expansion import Expansion, FloatArray, best_children
 from specfit.models.drafter.head import EagleHead
 from specfit.models.drafter.kv_cache import HeadCache
 
 ROOTS = 64
 """Positions whose levels share a head call."""
+
+TIES = {torch.float32: 1e-3, torch.float64: 1e-3}
+LOW_PRECISION_TIE = 0.1
+"""How far two log-probabilities may lie apart and still be a tie that rounding decides."""
 
 
 @dataclass(eq=False)
@@ -37,12 +42,60 @@ class _Position:
     after: dict[int, torch.Tensor] = field(default_factory=dict)  # [H], what children start from
     columns: dict[int, int] = field(default_factory=dict)  # place in the head's cache
 
+    def beam(self) -> list[int]:
+        return self.expansion.beam(self.tree)
+
     def grow(self, beam: list[int], tokens: IntArray, log_probs: FloatArray) -> None:
         self.tree = self.expansion.grown(self.tree, beam, tokens, log_probs)
 
     def features(self) -> torch.Tensor:
         """[U, H]: what the head gave each distinct parent of the pool, root first."""
         return torch.stack([self.after[int(node)] for node in np.unique(self.tree.parents)])
+
+
+@dataclass(eq=False)
+class _Recorded(_Position):
+    """A position whose pool is known, level by level: it grows as it was recorded.
+
+    Another CPU rounds the last bits of a logit in another way. Where two candidates are as
+    probable as each other, the head may then prefer the other one: such nodes are counted in
+    `ties`, and the recorded one is kept.
+    """
+
+    levels: Sequence[DraftTree] = ()
+    tolerance: float = 0.0  # of a log-probability
+    ties: int = 0
+    others: int = 0  # nodes whose recorded children are less probable than a tie
+
+    def beam(self) -> list[int]:
+        """The recorded pool's expanded nodes of the newest level, in level order."""
+        if not len(self.tree):
+            return [ROOT]
+        whole = self.levels[-1]
+        expanded = np.unique(whole.parents[whole.depths == self.tree.levels + 1])
+        nodes: list[int] = expanded.tolist()
+        return nodes
+
+    def grow(self, beam: list[int], tokens: IntArray, log_probs: FloatArray) -> None:
+        before, self.tree = self.tree, self.levels[self.tree.levels]
+        new = slice(len(before), len(self.tree))
+        parents, said = self.tree.parents[new], self.tree.tokens[new]
+        for node, drafted, logs in zip(beam, tokens, log_probs, strict=True):
+            mine = parents == node
+            if set(said[mine].tolist()) == set(drafted.tolist()):
+                continue
+            above = PROBABILITY_ONE if node == ROOT else int(before.path_probs[node])
+            recorded = np.sort(self.tree.path_probs[new][mine])
+            is_tie = _as_probable(recorded, np.sort(above * np.exp(logs)), self.tolerance)
+            self.ties += is_tie
+            self.others += not is_tie
+
+
+def _as_probable(recorded: IntArray, drafted: FloatArray, tolerance: float) -> bool:
+    """Path probabilities in units of 2**-20, ascending; one unit is lost to rounding."""
+    if len(recorded) != len(drafted):
+        return False
+    return bool(np.all(np.abs(recorded - drafted) <= 1.0 + tolerance * drafted))
 
 
 class TeacherDrafter:
@@ -60,26 +113,50 @@ class TeacherDrafter:
         """text [T], features [>= T - 1, 3H] of its tokens -> a pool and its parents' features for
         each of the last `positions` tokens as root."""
         stable = len(text) - 1
+        roots = range(stable - positions, stable)
+        states = [_Position(row, Expansion(self._top_k)) for row in roots]
+        self._draft(text, features, states, self._max_depth)
+        return [state.tree for state in states], [state.features() for state in states]
+
+    @torch.inference_mode()
+    def follow(
+        self, text: IntArray, features: torch.Tensor, pools: Sequence[Sequence[DraftTree]]
+    ) -> tuple[list[torch.Tensor], IntArray]:
+        """`pools`: of each of the last tokens as root the recorded pool after level 1, 2, ..
+
+        Returns the parents' features of each pool, and [n, 2]: at how many of its nodes the head
+        now prefers other children, as probable as the recorded ones or not.
+        """
+        first = len(text) - 1 - len(pools)
+        tolerance = TIES.get(self._head.fc.weight.dtype, LOW_PRECISION_TIE)
+        states = [
+            _Recorded(first + at, Expansion(self._top_k), levels=levels, tolerance=tolerance)
+            for at, levels in enumerate(pools)
+        ]
+        self._draft(text, features, states, depth=len(pools[0]))
+        counts = np.array([[state.ties, state.others] for state in states], dtype=np.int64)
+        return [state.features() for state in states], counts
+
+    def _draft(
+        self, text: IntArray, features: torch.Tensor, states: Sequence[_Position], depth: int
+    ) -> None:
+        stable, positions = len(text) - 1, len(states)
         cache = HeadCache()
         where = torch.arange(stable, device=self._device)
         fused = self._head.fuse(features[:stable])
         after, logits = self._head(self._ids(text[1:]), fused, where, cache)
-        states = [
-            _Position(row, Expansion(self._top_k)) for row in range(stable - positions, stable)
-        ]
         for begin in range(0, positions, ROOTS):
-            group = states[begin : begin + ROOTS]
+            group = list(states[begin : begin + ROOTS])
             rows = slice(group[0].root_row, group[-1].root_row + 1)
             cache.crop(stable)
             self._spread(group, [[ROOT]] * len(group), after[rows], logits[rows])
-            self.calls += self._max_depth
-            for _ in range(1, self._max_depth):
+            self.calls += depth
+            for _ in range(1, depth):
                 self._level(group, cache)
-        return [state.tree for state in states], [state.features() for state in states]
 
     def _level(self, states: list[_Position], cache: HeadCache) -> None:
         """One head pass over every position's beam."""
-        beams = [state.expansion.beam(state.tree) for state in states]
+        beams = [state.beam() for state in states]
         rows = [(at, node) for at, beam in zip(states, beams, strict=True) for node in beam]
         begin, levels = len(cache), states[0].tree.levels
         mask = np.zeros((len(rows), begin + len(rows)), dtype=np.bool_)

@@ -15,7 +15,8 @@ from specfit.base.config import RunConfig, hashed_part
 from specfit.base.types import SpecfitError
 from specfit.decoding.live import build_runtime
 from specfit.decoding.replay.plain import plain_decoding
-from specfit.decoding.resolve import LiveRunSpec, stop_ids
+from specfit.decoding.resolve import LiveRunSpec
+from specfit.models.target.config_file import stop_ids
 from specfit.storage import identity, provenance
 from specfit.storage.find import finished_runs
 from specfit.storage.recording.batches import RecordingParts
@@ -63,7 +64,8 @@ def recording_identity(spec: LiveRunSpec) -> identity.Identity:
             "dtype": config.model.dtype,
             "num_layers": spec.geometry.layers,
             "routing": config.model.routing,
-        },
+        }
+        | spec.foreign_tokenizer,
         "max_new_tokens": config.new_tokens,
         "prefill_chunk": config.prefill_chunk,
         "threads": config.threads,
@@ -166,7 +168,7 @@ class _Making:
             who,
             _config(spec),
             shape,
-            tuple(sorted(stop_ids(spec.checkpoint))),
+            tuple(sorted(stop_ids(spec.checkpoint.folder, spec.checkpoint.config))),
             spec.device_name,
             (),
             (),
@@ -235,6 +237,8 @@ class _Making:
 def _config(spec: LiveRunSpec) -> dict[str, Any]:
     settled = spec.settled()
     del settled["record"], settled["recording"]
+    model: Any = settled["model"]
+    model["tokenizer"] = spec.tokenizer_identity  # a replay has the run's id
     return settled
 
 

@@ -211,7 +211,7 @@ def test_bad_configs_are_refused(tmp_path: Path, case: str) -> None:
 
 
 def test_damaged_and_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(SpecfitError, match=r"config.json does not exist"):
+    with pytest.raises(SpecfitError, match=r"config.json is missing"):
         load_head(tmp_path, TARGET)
     stored(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"\x00" * 100)

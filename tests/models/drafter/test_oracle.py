@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,22 @@ def test_an_unknown_prompt_and_the_end_of_a_text_are_drafted_at_random() -> None
 def test_an_oracle_without_chances_is_refused() -> None:
     with pytest.raises(SpecfitError, match=r"drafter\.hits"):
         OracleDrafter({}, [], 5, 2, 100, 0)
+
+
+def test_wrong_tokens_are_as_plausible_as_right_ones() -> None:
+    """A rule that prices experts must not know a wrong token by the rare experts of a random id."""
+    words = np.random.default_rng(1).integers(0, 40, 1500).tolist()  # 40 of 500 ids are used
+    follows = {*pairwise(words)}
+    drafter = OracleDrafter({PROMPT: words}, HITS, 3, 2, 500, 0)
+    wrong = elsewhere = 0
+    for position in range(0, 1400, 20):
+        drafter.begin()
+        drafter.extend(np.array(PROMPT[1:]), None)
+        drafter.extend(np.array(words[: position + 1]), None)
+        tree = pool(drafter)
+        for node in range(len(tree)):
+            path = [words[position], *(int(tree.tokens[i]) for i in tree.path(node))]
+            if path[1:] != words[position + 1 : position + len(path)]:
+                wrong += 1
+                elsewhere += (path[-2], path[-1]) in follows
+    assert wrong > 300 and elsewhere > 0.95 * wrong
