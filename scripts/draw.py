@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import sys
 
-from specfit.base.types import SpecfitError
-from specfit.report.artifact import options_of, reader_of, variant_words
-from specfit.report.draw import draw, names_of
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.report.artifact import options_of, reader_of, variant_words
+    from specfit.report.draw import draw, names_of
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -23,13 +25,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", default=[], help="names, as in table_2 figure_4")
     options = parser.parse_args(argv)
     reader, out = reader_of(options)
-    try:
-        names = names_of(options.tables, options.only)
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+    names = names_of(options.tables, options.only)
     return draw(reader, out, names, variant_words(options), index=not options.tables)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -10,7 +10,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from specfit.storage.tables import FILES
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.storage.tables import FILES
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 BEGIN, END = "<!-- columns: python scripts/readme_columns.py -->", "<!-- end of columns -->"
@@ -49,4 +52,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

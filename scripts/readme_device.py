@@ -17,7 +17,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from scripts.readme_columns import README, filled  # noqa: E402
+from specfit.base.entry import needs_extras, script  # noqa: E402
+
+with needs_extras():
+    from scripts.readme_columns import README, filled
 
 FOLDER = ROOT / "results" / "device"
 BEGIN, END = "<!-- device: python scripts/readme_device.py -->", "<!-- end of device -->"
@@ -127,4 +130,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

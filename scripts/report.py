@@ -15,12 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from specfit.base.types import SpecfitError
-from specfit.report import draw
-from specfit.report.artifact import options_of, reader_of, variant_words
-from specfit.report.page.gathering import explanations, sources_of
-from specfit.report.page.html import page
-from specfit.storage import atomic
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.report import draw
+    from specfit.report.artifact import options_of, reader_of, variant_words
+    from specfit.report.page.gathering import explanations, sources_of
+    from specfit.report.page.html import page
+    from specfit.storage import atomic
 
 REPORT = "report.html"
 
@@ -34,11 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         draw.draw(reader, out, draw.names_of(), variant_words(options))
     index = listed(out)
     why, unexplained = explanations(reader)
-    try:
-        sources = sources_of(reader, index.values())
-    except SpecfitError as error:  # drawn earlier, from rows that are gone
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+    sources = sources_of(reader, index.values())
     atomic.write_text(out / REPORT, page(index, out, sources, why, unexplained))
     print(f"wrote {out / REPORT}")
     lacking = [name for name, entry in index.items() if "missing" in entry]
@@ -66,4 +64,4 @@ def listed(out: Path) -> dict[str, Mapping[str, Any]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from specfit.base.types import SpecfitError
-from specfit.storage.suite import Cell
-from specfit.workflows.hydra_cli import INTERRUPTED, print_error
-from specfit.workflows.suites.asking import parser_of, plans_of
-from specfit.workflows.suites.planning import Planned
+from specfit.base.entry import needs_extras, print_error, script
+
+with needs_extras():
+    from specfit.base.types import SpecfitError
+    from specfit.storage.suite import Cell
+    from specfit.workflows.suites.asking import parser_of, plans_of
+    from specfit.workflows.suites.planning import Planned
 
 
 def main() -> int:
@@ -33,22 +35,15 @@ def main() -> int:
     from specfit.workflows.progress import say
     from specfit.workflows.suites.running import run_all, todo
 
-    try:
-        plans = plans_of(options)
-        left = todo(plans, options.results)
-        cells = sum(len(plan.planned) for plan in plans)
-        say(f"{cells} cells of {len(plans)} suites; {len(left)} to run, the rest is there")
-        failed = []
-        if options.launcher:
-            failed = launched(left, options)
-            left = [one for one in left if one.cell.kind != "run"]
-        failed += run_all(left, options.results, say)
-    except SpecfitError as error:
-        print_error(error)
-        return 2
-    except KeyboardInterrupt:
-        print_error(SpecfitError("interrupted; the same command goes on after the last request"))
-        return INTERRUPTED
+    plans = plans_of(options)
+    left = todo(plans, options.results)
+    cells = sum(len(plan.planned) for plan in plans)
+    say(f"{cells} cells of {len(plans)} suites; {len(left)} to run, the rest is there")
+    failed = []
+    if options.launcher:
+        failed = launched(left, options)
+        left = [one for one in left if one.cell.kind != "run"]
+    failed += run_all(left, options.results, say)
     refused = [one for plan in plans for one in plan.refused]
     for plan in plans:
         if plan.refused:
@@ -75,4 +70,4 @@ def launched(left: list[Planned], options: argparse.Namespace) -> list[Cell]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -8,7 +8,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from specfit.workflows.studies import study_named, write_study
+from specfit.base.entry import needs_extras
+
+with needs_extras():
+    from specfit.workflows.studies import study_named, write_study
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from specfit.base.types import SpecfitError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
-OUTSIDE = ("hydra.", "omegaconf.", "antlr4.")  # libraries whose errors mean what was typed
 EXTRA = {
     "matplotlib": "figures",
     "jinja2": "figures",
@@ -65,6 +64,16 @@ def cannot_use(error: OSError) -> str:
     return f"cannot use{where} ({error.strerror or one_line(error)}); see results_dir and paths"
 
 
+@contextmanager
+def reading(path: object, form: str) -> Iterator[None]:
+    """Around the reading of a file from elsewhere: one that is not of this form is named."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, EOFError) as error:
+        why = f"{type(error).__name__}: {one_line(error)}"
+        raise SpecfitError(f"{path} cannot be read as {form} ({why})") from None
+
+
 def script(main: Callable[[], int | None]) -> int:
     """A script's exit code: its own, or 2 after one sentence for what is wrong with its input.
 
@@ -75,7 +84,7 @@ def script(main: Callable[[], int | None]) -> int:
     except SpecfitError as error:
         print_error(error)
     except KeyboardInterrupt:
-        print_error(SpecfitError("interrupted; the same command starts or goes on again"))
+        print_error(SpecfitError("interrupted; the same command goes on after what is finished"))
         return INTERRUPTED
     except BrokenPipeError:  # the reader, such as head, has seen enough
         sys.stderr.close()
@@ -89,18 +98,4 @@ def script(main: Callable[[], int | None]) -> int:
         print_error(SpecfitError(cannot_use(error)))
     except MemoryError as error:
         print_error(SpecfitError(f"out of memory ({one_line(error)}); ask for less"))
-    except Exception as error:
-        if not _is_typed(error):
-            raise
-        print_error(SpecfitError(explained(error)))
     return 2
-
-
-def _is_typed(error: Exception) -> bool:
-    return any(kind.__module__.startswith(OUTSIDE) for kind in type(error).__mro__)
-
-
-def explained(error: Exception) -> str:
-    from specfit.workflows.hydra_cli import explain
-
-    return explain(error)

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from specfit.base.config import RunConfig, declared, from_hydra
+from specfit.base.entry import INTERRUPTED, absent_module, cannot_use, one_line, print_error
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
-from specfit.workflows.hydra_workers import JobResult, print_error
+from specfit.workflows.hydra_workers import JobResult
 
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "do_sample", "num_beams")
 HYDRA_FLAGS = (
@@ -25,7 +26,6 @@ HYDRA_FLAGS = (
     *("--multirun", "--shell-completion", "--config-path", "--config-name", "--config-dir"),
     *("--experimental-rerun", "--info"),
 )
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def hydra_command(job: Callable[[Any], int]) -> int:
@@ -95,10 +95,14 @@ def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
     try:
         return job(composed), ""
     except SpecfitError as error:
-        return 2, hydra_workers.one_line(error)
+        return 2, one_line(error)
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        return 2, f"cannot use{where} ({error.strerror}); see results_dir and paths"
+        return 2, cannot_use(error)
+    except ModuleNotFoundError as error:
+        absent = absent_module(error)
+        if absent is None:
+            raise
+        return 2, absent
     except (MemoryError, RuntimeError) as error:
         trouble = device_trouble(error)
         if trouble is not None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from specfit.base.entry import print_error
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
@@ -40,7 +41,7 @@ def launch(cells: Sequence[Planned], results: Path, launcher: str, values: Seque
             lost = hydra_workers.lost_worker(error)
             if lost is None:
                 raise
-            hydra_workers.print_error(SpecfitError(lost))
+            print_error(SpecfitError(lost))
             return
     for job in ended:
         try:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from specfit.base.config import RunConfig
+from specfit.base.entry import print_error
 from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import MANIFEST, Recording, read_once
 from specfit.storage.suite import Cell
-from specfit.workflows.hydra_cli import guarded, print_error
+from specfit.workflows.hydra_cli import guarded
 from specfit.workflows.studies import study_named, write_study
 from specfit.workflows.suites.files import key_of
 from specfit.workflows.suites.planning import Plan, Planned
