@@ -7,6 +7,7 @@ machine's own probe, made when missing.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -146,7 +147,11 @@ def screen(advice: Advice, spec: LiveRunSpec, requests: int, kept: Sequence[str]
     told = f"modelled by profile {spec.profile.name}, n = {requests} requests"
     lines = ["", f"{place}, room for {spec.slots} experts of each layer ({told})", ""]
     lines += table(advice)
-    lines += ["", "best:", f"  python -m specfit.run {' '.join([*kept, *best.setting.overrides])}"]
+    lines += [
+        "",
+        "best:",
+        f"  python -m specfit.run {shlex.join([*kept, *best.setting.overrides])}",
+    ]
     other = advice.drafting if best is plain else plain
     lines += ["", f"why: {sentence(explained(best, other))}"]
     return lines + warnings(advice)
