@@ -33,7 +33,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     from specfit.workflows.progress import say
-    from specfit.workflows.suites.running import run_all, todo
+    from specfit.workflows.suites.running import run_all, sentences, todo
 
     plans = plans_of(options)
     left = todo(plans, options.results)
@@ -51,22 +51,24 @@ def main() -> int:
         lacking = len(plan.suite.missing(options.results))
         state = f"{lacking} of {len(plan.planned)} missing" if lacking else "complete"
         say(f"{plan.suite.write(options.results)}: {state}")
-    for cell in failed:
-        print_error(SpecfitError(f"failed: {cell.kind} {cell.id} ({cell.label}): {cell.overrides}"))
+    for sentence in sentences(failed):
+        print_error(SpecfitError(sentence))
     for one in refused:
         print_error(SpecfitError(f"refused: {one.cell.label}: {one.refusal}"))
     return 2 if failed or refused else 0
 
 
-def launched(left: list[Planned], options: argparse.Namespace) -> list[Cell]:
+def launched(left: list[Planned], options: argparse.Namespace) -> list[Failed]:
     """Runs as jobs; returns those that have not finished then."""
     from specfit.workflows.suites.launching import launch
+    from specfit.workflows.suites.running import Failed
 
     runs = [one for one in left if one.cell.kind == "run"]
     name, *values = options.launcher
     if runs:
         launch(runs, options.results, name, values)
-    return [one.cell for one in runs if not one.cell.is_there(options.results)]
+    why = "its job said why above"
+    return [Failed(one.cell, why) for one in runs if not one.cell.is_there(options.results)]
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def main() -> int:
         ]
         say(shown(compared))
     if failed:
-        print_error(SpecfitError(f"{len(failed)} cells failed, the first {failed[0].label}"))
+        print_error(SpecfitError(f"{len(failed)} cells failed; first {failed[0].sentence()}"))
         return 2
     return 1 if any(one.verdict == DIFFERENT for one in compared) else 0
 

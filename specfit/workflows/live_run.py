@@ -20,7 +20,7 @@ def run(composed: Any) -> int:
         )
     from specfit.decoding.resolve import resolve
     from specfit.storage.rows import load_run
-    from specfit.workflows.progress import opening, say
+    from specfit.workflows.progress import opening, say, say_failed
     from specfit.workflows.trace import check_request, write_trace
 
     spec = resolve(config)
@@ -31,7 +31,9 @@ def run(composed: Any) -> int:
     show(spec, outcome)
     if config.trace is not None:
         say(f"trace: {write_trace(spec, outcome)}")
-    return 0 if load_run(outcome.folder).ok_ids else 3
+    finished = load_run(outcome.folder)
+    say_failed(finished)
+    return 0 if finished.ok_ids else 3
 
 
 def perform(spec: Any) -> Any:
