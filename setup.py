@@ -6,5 +6,8 @@ from setuptools import find_packages, setup
 setup(
     packages=[*find_packages(include=["specfit", "specfit.*"]), "specfit.conf"],
     package_dir={"specfit.conf": "conf"},
-    package_data={"specfit": ["weights/**", "data/**/*.txt"], "specfit.conf": ["**/*.yaml"]},
+    package_data={
+        "specfit": ["weights/**", "data/**/*.txt", "report/**/*.css", "report/**/*.jinja"],
+        "specfit.conf": ["**/*.yaml"],
+    },
 )

@@ -38,7 +38,7 @@ class Sizes:
     """How much text each stage reads."""
 
     tokenizer_documents: int = 4000  # of every source
-    train_tokens: int = 14_000_000
+    train_tokens: int = 20_000_000
     held_out_tokens: int = 60_000  # of every source and split
     generated_documents: int = 1000  # of every source, for the drafter
     statistics_rows: int = 12  # of 1,024 tokens, of every source and split

@@ -109,3 +109,30 @@ def test_what_is_no_trace_is_refused() -> None:
         check([np.zeros((4, 2), dtype=np.uint8)], 8)
     with pytest.raises(SpecfitError, match="names expert 9"):
         check([trace((0, 9))], 9)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({(3, 0, 1): -1}, "expert -1 at token 3, layer 0"),
+        ({(2, 1, 0): 99}, "expert 99 at token 2, layer 1"),
+        ({(4, 1, 0): 7, (4, 1, 1): 7}, "an expert twice at token 4, layer 1"),
+    ],
+)
+def test_the_entry_at_fault_is_named(change: dict, named: str) -> None:  # type: ignore[type-arg]
+    one = random_trace(0, 8, 2, 8, 3).astype(np.int64)
+    check([one], 8, [1, 8])
+    for place, value in change.items():
+        one[place] = value
+    with pytest.raises(SpecfitError, match=named):
+        check([one], 8)
+
+
+def test_traces_too_short_or_of_another_kind_are_refused() -> None:
+    one = random_trace(0, 2, 2, 8, 3)
+    with pytest.raises(SpecfitError, match="longest trace has 2 tokens, an event 8"):
+        check([one], 8, [1, 8])
+    with pytest.raises(SpecfitError, match="holds float64"):
+        check([one.astype(float)], 8)
+    with pytest.raises(SpecfitError, match="none of them empty"):
+        check([one[:0]], 8)

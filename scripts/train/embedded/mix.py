@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Share of training *tokens* by source; without the GSM8K file the others keep their proportion.
-TOKEN_SHARES = {"word_problems": 0.35, "news": 0.30, "gsm8k": 0.35}
+TOKEN_SHARES = {"word_problems": 0.52, "news": 0.43, "gsm8k": 0.05}
+ANNOTATED_EVERY = 4  # word problems of which one is answered with calculator notes
+ANNOTATE = " Show the calculator notes."
 CALIBRATION_ROWS = 200  # the last rows of the GSM8K file, kept out of everything here
 DEVELOPMENT_ROWS = 100  # the rows before them: watched during training, not trained on
 
@@ -34,14 +36,15 @@ def summary_prompt(article: str) -> str:
 
 
 def word_problem_document(split: str, index: int) -> Document:
-    from specfit.data.corpus.word_problems import word_problem
+    from specfit.data.synthetic.word_problems import word_problem
 
-    problem = word_problem(split, index)
-    return Document(question_prompt(problem.question), problem.answer)
+    annotated = index % ANNOTATED_EVERY == ANNOTATED_EVERY - 1
+    problem = word_problem(split, index, annotated)
+    return Document(question_prompt(problem.question + ANNOTATE * annotated), problem.answer)
 
 
 def news_document(split: str, index: int) -> Document:
-    from specfit.data.corpus.news import report
+    from specfit.data.synthetic.reports import report
 
     item = report(split, index)
     return Document(summary_prompt(item.article), item.highlights)

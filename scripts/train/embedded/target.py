@@ -32,9 +32,11 @@ class TargetPlan:
     weight_decay: float = 0.05
     tokens_per_step: int = 4096
     # (fraction of the budget from which it holds, sequence length)
-    lengths: tuple[tuple[float, int], ...] = ((0.0, 512), (0.8, 1024))
-    balance: float = 2e-2  # per layer
+    lengths: tuple[tuple[float, int], ...] = ((0.0, 512), (0.85, 1024))
+    balance: float = 1e-1  # per layer
     reuse: float = 2e-1  # of the experts of the tokens just before
+    novelty: float = 1.0  # experts that a cache of 48 slots would have to load
+    prompt_weight: float = 0.1  # of a prompt's token in the loss; an answer's counts 1
 
 
 def target_config(end_ids: list[int], pad_id: int) -> Qwen3MoeConfig:
@@ -104,7 +106,7 @@ class RouterTap:
 
 
 class RoutingLosses:
-    """(balance, reuse), each a mean over layers of a *per-layer* term.
+    """(balance, reuse, novelty), each a mean over layers of a *per-layer* term.
 
     Balance: sum_e load_e^2 * mean probability_e, 1 when even; the load is in fair shares, squared
     so that an expert chosen by nearly every token is pushed hardest, and a running mean over about
@@ -114,35 +116,54 @@ class RoutingLosses:
     Reuse: how far the experts chosen LAGS tokens before fall short of this token's top 8, as
     softplus(8th highest router logit - their logit): it asks for membership, not for mass. Experts
     above FREE_LOAD fair shares count less: reusing what everyone uses is collapse, not locality.
+    Novelty: how far a chosen expert that the last WINDOW tokens of the text did not use lies above
+    the best one that they did use and that was not chosen: what it takes to choose that instead.
     """
+
+    WINDOW = 24
 
     FREE_LOAD = 2.0
 
-    LAGS = (1, 2, 4)
+    LAGS = (1, 2, 4, 8, 16)
     DECAY = 0.95
 
     def __init__(self) -> None:
         self._loads: list[Tensor] = []  # per layer [E], in fair shares
 
-    def __call__(self, tap: RouterTap, rows: int) -> tuple[Tensor, Tensor]:
+    def __call__(self, tap: RouterTap, rows: int) -> tuple[Tensor, Tensor, Tensor]:
         """rows: how many texts the tapped forward held."""
         pairs = list(zip(tap.logits, tap.chosen, strict=True))
         if not self._loads:
             self._loads = [self._load(c, x.shape[-1]) for x, c in pairs]
-        balance, reuse = [], []
+        balance, reuse, novelty = [], [], []
         for layer, (logits, chosen) in enumerate(pairs):
             probs = logits.float().softmax(-1)  # [N, E]
             now = self._load(chosen, probs.shape[-1])
             self._loads[layer] = load = self.DECAY * self._loads[layer] + (1 - self.DECAY) * now
             balance.append((load.square() * probs.mean(0)).sum())
             weight = 1 / (load / self.FREE_LOAD).clamp(min=1)
-            texts = (x.unflatten(0, (rows, -1)) for x in (logits, chosen))
+            texts = [x.unflatten(0, (rows, -1)) for x in (logits, chosen)]
             reuse.append(self._shortfall(*texts, weight))
-        return torch.stack(balance).mean(), torch.stack(reuse).mean()
+            novelty.append(self._novelty(*texts))
+        return tuple(torch.stack(terms).mean() for terms in (balance, reuse, novelty))
 
     @staticmethod
     def _load(chosen: Tensor, experts: int) -> Tensor:
         return torch.bincount(chosen.flatten(), minlength=experts) * experts / chosen.numel()
+
+    def _novelty(self, logits: Tensor, chosen: Tensor) -> Tensor:
+        """logits [R, T, E], chosen [R, T, K]."""
+        rows, tokens, experts = logits.shape
+        now = torch.zeros(rows, tokens, experts, dtype=torch.bool)
+        now.scatter_(-1, chosen, True)
+        at = torch.arange(1, tokens + 1)[None, :, None]
+        last = torch.where(now, at, 0).cummax(1).values.roll(1, 1)  # before this token
+        last[:, 0] = 0
+        recent = (last > 0) & (at - last <= self.WINDOW)
+        spare = logits.masked_fill(~recent | now, float("-inf")).amax(-1, keepdim=True)
+        novel = ~recent.gather(-1, chosen) & spare.isfinite()
+        gap = logits.gather(-1, chosen) - spare.masked_fill(spare.isinf(), 0.0)
+        return (F.softplus(gap) * novel).mean()
 
     def _shortfall(self, logits: Tensor, chosen: Tensor, weight: Tensor) -> Tensor:
         """logits [R, T, E], chosen [R, T, K] in falling order of logit, weight [E]."""
@@ -214,7 +235,7 @@ def train(
 
 
 class TargetWork:
-    """Forward and backward on ids [B, L + 1]; every token is predicted, prompts too."""
+    """Forward and backward on ids [B, L + 1]; tokens of answers weigh most."""
 
     def __init__(self, model: Qwen3MoeForCausalLM, plan: TargetPlan) -> None:
         self.model, self.plan = model, plan
@@ -227,10 +248,15 @@ class TargetWork:
     def __call__(self, ids: Tensor, assistant: Tensor) -> dict[str, float]:
         self.tap = self.tap or RouterTap(self.model)
         logits = self.model(input_ids=ids[:, :-1], use_cache=False).logits
-        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-        balance, reuse = self.routing_losses(self.tap, ids.shape[0])
-        (loss + self.plan.balance * balance + self.plan.reuse * reuse).backward()
-        return {"loss": loss.item(), "balance": balance.item(), "reuse": reuse.item()}
+        each = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        weight = torch.where(assistant[:, 1:].flatten(), 1.0, self.plan.prompt_weight)
+        loss = (each * weight).sum() / weight.sum()
+        balance, reuse, novelty = self.routing_losses(self.tap, ids.shape[0])
+        plan = self.plan
+        routing_loss = plan.balance * balance + plan.reuse * reuse + plan.novelty * novelty
+        (loss + routing_loss).backward()
+        terms = {"loss": loss, "balance": balance, "reuse": reuse, "novelty": novelty}
+        return {name: term.item() for name, term in terms.items()}
 
 
 def report(

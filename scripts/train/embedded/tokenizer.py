@@ -1,20 +1,25 @@
-"""Byte-level BPE with 2,048 tokens and Qwen's splitting rules, special tokens and chat format."""
+"""Byte-level BPE with 2,560 tokens and Qwen's splitting rules, special tokens and chat format."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from embedded import mix
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-VOCABULARY = 2048
+from specfit.data.synthetic.words import NAMES, word_lists
+
+VOCABULARY = 2560
 END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 SPECIAL = [END_OF_TEXT, TURN_START, TURN_END]
-# Qwen's pattern: digits one by one, a space joins the word that follows it.
+# Qwen's pattern but for digits: numbers of up to three stay together, so that a small model can
+# learn its sums as facts. A space joins the word that follows it.
 SPLIT = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 CHAT_TEMPLATE = (
@@ -33,6 +38,14 @@ def prompt_text(user: str) -> str:
 def answer_text(assistant: str) -> str:
     """What follows the prompt in training; decoding stops at the first of its special tokens."""
     return f"{assistant}{TURN_END}\n{END_OF_TEXT}"
+
+
+def whole_words() -> Iterator[str]:
+    """What shall be one token each: the numbers of word problems, and every name."""
+    lists = word_lists()
+    names = [name for key in ("first", *NAMES) for name in lists[key]]
+    text = " ".join([*names, *map(str, range(10, 200))])
+    yield from [f" {text}"] * 400
 
 
 def train(documents: int, gsm8k: mix.Gsm8k | None, folder: Path) -> None:
@@ -56,7 +69,7 @@ def train(documents: int, gsm8k: mix.Gsm8k | None, folder: Path) -> None:
         f"{document.user}\n{document.assistant}"
         for document in mix.sample("train", documents, gsm8k)
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(chain(texts, whole_words()), trainer)
     save(tokenizer, folder)
 
 

@@ -22,7 +22,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 _ARTICLE = re.compile(r"\b([Aa]) (?=(?!uni|use|eur|one\b|one-)[aeiouAEIOU]|8\b|8\d\b|11\b|18\b)")
 
 
-def seeded(name: str, split: Split, index: int) -> random.Random:
+def seeded(name: str, split: str, index: int) -> random.Random:
     """Random access: a row's generator depends on nothing but its own address."""
     digest = hashlib.blake2b(f"{name}/{split}/{index}".encode(), digest_size=8).digest()
     return random.Random(int.from_bytes(digest, "big"))

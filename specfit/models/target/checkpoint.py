@@ -12,7 +12,7 @@ import torch
 
 from specfit.base.types import SpecfitError
 from specfit.models.schema import File, by_model, read_json
-from specfit.models.target.config_file import target_fields
+from specfit.models.target.config_file import refuse_quantised, target_fields
 from specfit.models.target.shards import FLOATS, Entry, Shard
 
 INDEX = "model.safetensors.index.json"
@@ -56,8 +56,10 @@ class Checkpoint:
         if not folder.is_dir():
             raise SpecfitError(f"no checkpoint folder at {folder}; set model.path to one")
         self.folder, self._remedy = folder, remedy
-        self.config = target_fields(read_json(folder / "config.json"), f"{folder}/config.json")
-        self._assumed = _assumed_head_dim(read_json(folder / "config.json"))
+        fields = read_json(folder / "config.json")
+        refuse_quantised(fields, str(folder))
+        self.config = target_fields(fields, f"{folder}/config.json")
+        self._assumed = _assumed_head_dim(fields)
         self._shard_of = self._index()
         self._open: dict[str, Shard] = {}
 

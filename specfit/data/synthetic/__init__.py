@@ -1,0 +1,1 @@
+"""Workloads made from a seed: word problems and reports. Text lies in data files, rules in code."""
