@@ -80,12 +80,15 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
     else:
         yield "link and page-locking: not tried, there is no CUDA device"
         yield from surroundings_lines(None)
-    check_run(config, named, against)
     sizing = against.tries(lambda: size(config, named, clock, device, profile))
     slots = None
     if sizing is not None:
         yield from host_lines(sizing.store_bytes, device.type == "cuda", against)
-        slots = yield from device_lines(config, sizing, against)
+        is_typed = "cache_slots" in keys_of(typed)
+        slots = yield from device_lines(config, sizing, is_typed, against)
+        if not is_typed:  # of the run that is proposed
+            config = replace(config, cache_slots=slots)
+    check_run(config, named, against)
     if not named.is_here:
         yield disk_line(named.fetch_bytes)
     if link_gbps is not None and profile.link_gbps is None:
@@ -165,8 +168,8 @@ def look_up(config: RunConfig, against: Findings) -> Named:
     notes: list[str] = []
     target, fetch = fields_of("model", config.model, notes, against)
     if target is not None and config.model.source != "random":
-        said = f"the config.json of model={config.model.name}"
-        target = against.tries(lambda: target_fields(target, said))
+        fields, said = target, f"the config.json of model={config.model.name}"
+        target = against.tries(lambda: target_fields(fields, said))
     head, more = fields_of("drafter", config.drafter, notes, against)
     has_head = bool(config.drafter.path or config.drafter.repository)
     whole = None if fetch is None or more is None else fetch + more
@@ -221,13 +224,15 @@ def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any)
 # -- what is there -------------------------------------------------------------------------------
 
 
-def device_lines(config: RunConfig, sizing: Any, against: Findings) -> Generator[str, None, int]:
+def device_lines(
+    config: RunConfig, sizing: Any, is_typed: bool, against: Findings
+) -> Generator[str, None, int]:
     """The device table; returns the slot count to use."""
     from specfit.decoding.spec import settle_slots
 
     experts = sizing.needs.experts
     requested = min(config.calibration.slots, experts)
-    if config.cache_slots != "fit":
+    if is_typed and config.cache_slots != "fit":
         settled = against.tries(
             lambda: settle_slots(config, experts, lambda: sizing.fit(requested))
         )
@@ -352,10 +357,13 @@ def _hours(name: str, time: RunTime) -> str:
     return f"  {name:14}{time.timed_s / 3600:7.2f} timed {time.elapsed_s / 3600:7.2f} elapsed"
 
 
+def keys_of(typed: Sequence[str]) -> set[str]:
+    return {item.lstrip("+~").partition("=")[0] for item in typed}
+
+
 def command(config: RunConfig, slots: int | None, typed: Sequence[str]) -> str:
     """What was typed, whole, and the slots where they were left open."""
-    keys = {item.lstrip("+~").partition("=")[0] for item in typed}
-    words = list(typed)
+    keys, words = keys_of(typed), list(typed)
     if "selector" not in keys:
         words.append(f"selector={config.selector.name}")
     if "cache_slots" not in keys and slots is not None:

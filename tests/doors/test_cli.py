@@ -456,3 +456,42 @@ def test_the_process_exits_2_with_one_line(tmp_path: Path, override: str, senten
     ended = JobResult(done.returncode, done.stdout, done.stderr)
     assert ended.code == 2 and sentence in ended.sentence and ended.out == ""
     assert not (tmp_path / "results").exists()
+
+
+# -- texts in Hydra's grammar ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("/x/a=b", "/x/(copy)", "/x/a,b", "[x]", "{x}", "/x/ü", "/x/a b", "it's", 'say "hi"'),
+        *("both ' and \"", "back\\", 'a\\"b', "${x}", "/x/${y}/$z", "1e3", "null", "~/x", " lead"),
+    ],
+)
+def test_any_text_has_an_override(text: str) -> None:
+    from specfit.workflows.hydra_cli import as_text, compose
+
+    assert compose([as_text("results_dir", text)]).results_dir == text
+
+
+@pytest.mark.parametrize("name", ["a=b", "(copy)", "ü", "a,b", "it's"])
+def test_a_path_in_hydras_grammar_is_told_its_quoted_form(
+    name: str, command: Command, tmp_path: Path
+) -> None:
+    import shlex
+
+    typed = f"results_dir={tmp_path}/{name}"
+    ended = command(typed)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    form = ended.err.strip().partition(" write ")[2]
+    (pasted,) = shlex.split(form)
+    from specfit.workflows.hydra_cli import compose
+
+    assert compose([pasted]).results_dir == f"{tmp_path}/{name}"
+
+
+def test_slurm_without_its_programs(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    ended = command("-m", "hydra/launcher=submitit_slurm", "limit=1")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "needs sbatch and srun" in ended.err

@@ -16,9 +16,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from specfit.base.library_caches import is_writable
 from specfit.base.types import SpecfitError
 from specfit.models.target.checkpoint import INDEX, SINGLE, shards_of
-from specfit.storage.atomic import check_writable
 
 WANTED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model")
 UNWANTED = ("consolidated*", "original/*", "*/*")
@@ -53,7 +53,11 @@ def to_fetch(repository: Repository) -> int:
             f"{repository.name} needs {needed / GB:.1f} GB of disk at {folder}, {free / GB:.1f} "
             f"are free; set HF_HOME to another disk, or {repository.key}.path to a folder"
         )
-    check_writable(folder)
+    if not is_writable(folder):
+        raise SpecfitError(
+            f"{repository.name} is to be fetched to {folder}, which cannot be written; set HF_HOME "
+            f"to another folder, or {repository.key}.path to the files"
+        )
     return needed
 
 
