@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from specfit.base.entry import needs_extras
+from specfit.base.entry import needs_extras, script
 
 with needs_extras():
     from specfit.workflows.studies import study_named, write_study

@@ -38,9 +38,8 @@ def test_a_process_and_its_children_use_them(tmp_path: Path) -> None:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HF_HOME", "HF_MODULES"))}
     environment = kept | {"HOME": NOWHERE, "TMPDIR": str(tmp_path), "PYTHONPATH": root}
     environment.pop("XDG_CACHE_HOME", None)
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
-    )
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert ended.returncode == 0 and ended.stderr.count("\n") == 1, ended.stderr
     folder = Path(ended.stdout.strip())
     assert folder.is_dir() and tmp_path in folder.parents and str(tmp_path) in ended.stderr

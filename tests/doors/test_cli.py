@@ -373,9 +373,11 @@ def served(command: Command, runnable: Runnable, tmp_path: Path):  # type: ignor
 def test_one_bad_request_is_a_row(served, case: str) -> None:  # type: ignore[no-untyped-def]
     line, expected = ONE_BAD[case]
     ended, statuses = served({"prompt": "good"}, line, {"prompt": "good as well"})
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.code == 0
     assert statuses[0] == statuses[2] == "ok" and expected in statuses[1]
-    assert "2 (1 failed)" in ended.out
+    why = f"1 failed: {' '.join(statuses[1].split())}"
+    assert "2 (1 failed: " in ended.out and why in " ".join(ended.out.split())
+    assert why in ended.err and ended.err.count("\n") == 1
 
 
 def test_a_reference_that_cannot_score_stops_no_decoding(served) -> None:  # type: ignore[no-untyped-def]
@@ -388,8 +390,15 @@ def test_a_reference_that_cannot_score_stops_no_decoding(served) -> None:  # typ
 
 def test_every_request_failed(served) -> None:  # type: ignore[no-untyped-def]
     ended, statuses = served({"prompt": ""}, {"prompt": "x" * 1100})
-    assert (ended.code, ended.err) == (3, "")
+    assert ended.code == 3 and ended.err.count("\n") == 1
+    assert f"2 failed, 1 of them: {statuses[0]}" in ended.err
     assert "ok" not in statuses
+
+
+def test_failures_alike_are_counted(served) -> None:  # type: ignore[no-untyped-def]
+    """Reasons that differ in a number are one; the first is told."""
+    ended, statuses = served({"prompt": "x" * 1100}, {"prompt": "x" * 1200}, {"prompt": ""})
+    assert f"3 failed, 2 of them: {statuses[0]}" in ended.err
 
 
 def test_a_bad_job_of_a_sweep_stops_no_other(

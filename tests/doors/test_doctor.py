@@ -89,7 +89,7 @@ def test_what_the_run_refuses_is_not_ready(
 ) -> None:
     pair = runnable.copied_to(tmp_path)
     damage(pair)
-    typed = [*pair.overrides, *SMALL, f"results_dir={tmp_path / 'results'}"]
+    typed = [*pair.overrides, *SMALL, "cache_slots=4", f"results_dir={tmp_path / 'results'}"]
     run, said = command(*typed), doctor(*typed)
     assert (run.code, said.code) == (2, 2)
     assert "ready:" in said.out and "\nready: " not in said.out
