@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, from_hydra
+from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import RequestError, SpecfitError
 
@@ -64,6 +64,7 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
     line, which the ready command keeps."""
     from specfit.decoding.resolve import find_device
     from specfit.decoding.spec import profile_of
+    from specfit.experts.pool_cache import slots_cliff
     from specfit.hardware.clock import choose_clock
 
     against = Findings()
@@ -86,6 +87,10 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
         yield from host_lines(sizing.store_bytes, device.type == "cuda", against)
         is_typed = "cache_slots" in keys_of(typed)
         slots = yield from device_lines(config, sizing, is_typed, against)
+        needs = sizing.needs
+        cliff = slots_cliff(slots, needs.layers, top_k_of(named), needs.expert_bytes)
+        if cliff is not None:
+            yield f"warning: {cliff}"
         if not is_typed:  # of the run that is proposed
             config = replace(config, cache_slots=slots)
     check_run(config, named, against)
@@ -129,7 +134,7 @@ def check_pair(spec: Any) -> None:
     """Raises SpecfitError for a target or a head that cannot be loaded, or not together."""
     from specfit.decoding.live import refuse_unlivable
     from specfit.decoding.oracle_texts import is_scripted
-    from specfit.models.drafter.checkpoint import check_head
+    from specfit.models.drafter.checkpoint import check_head as check_file
     from specfit.models.routes.predictor import load_predictor
     from specfit.models.target.dummy import RandomCheckpoint
     from specfit.models.target.loading import check_loadable
@@ -139,7 +144,7 @@ def check_pair(spec: Any) -> None:
         return
     model = check_loadable(spec.checkpoint, spec.config.model.num_layers)[-1]
     if spec.kind.drafts and not is_scripted(spec):
-        check_head(spec.drafter_folder, model.config)
+        check_file(spec.drafter_folder, model.config)
     if spec.reads_routes and spec.config.routes.name == "learned":
         pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
         load_predictor(spec.routes_file, pair, spec.device)
@@ -179,7 +184,7 @@ def look_up(config: RunConfig, against: Findings) -> Named:
 def fields_of(
     key: str, group: ModelConfig | DrafterConfig, notes: list[str], against: Findings
 ) -> tuple[dict[str, Any] | None, int | None]:
-    """config.json and the bytes still to fetch, None where unknown; no weight is asked for."""
+    """config.json and the bytes still to fetch, None where unknown; no weight is fetched."""
     from specfit.decoding.resolve import locate, open_checkpoint, repository_of
     from specfit.models.schema import read_json
     from specfit.models.target.fetch import absent_files, in_cache, metadata, to_fetch
@@ -292,14 +297,11 @@ def disk_line(fetch_bytes: int | None) -> str:
 
 
 def link_lines(device: Any) -> tuple[list[str], float]:
-    import torch
-
     from specfit.hardware.pcie import read_link
-    from specfit.hardware.system_info import surroundings
+    from specfit.hardware.system_info import bus_id, surroundings
 
     reading = read_link(device)
-    card = torch.cuda.get_device_properties(device)
-    around = surroundings(bus_id(card))
+    around = surroundings(bus_id(device))
     lines = [
         f"link under load: {reading.pinned_gbps:.1f} GB/s page-locked, "
         f"{reading.pageable_gbps:.1f} pageable; {reading.state}"
@@ -314,15 +316,11 @@ def surroundings_lines(gpu_bus_id: str | None) -> list[str]:
     return surroundings(gpu_bus_id).notes()
 
 
-def bus_id(card: Any) -> str | None:
-    """PCI address of a card; older torch does not say."""
-    if not hasattr(card, "pci_bus_id"):
-        return None
-    domain = getattr(card, "pci_domain_id", 0)
-    return f"{domain:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"
-
-
 # -- what it will take ---------------------------------------------------------------------------
+
+
+def top_k_of(named: Named) -> int:
+    return int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
 
 
 def hour_lines(
@@ -339,7 +337,7 @@ def hour_lines(
         )
         return
     requests = config.request_limit or 1
-    top_k = int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
+    top_k = top_k_of(named)
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
     needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
     model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
@@ -375,7 +373,12 @@ def doctor(composed: Any) -> int:
     """Exit code: 0 where the run is ready, 2 where it would be refused."""
     from hydra.core.hydra_config import HydraConfig
 
-    lines = diagnose(from_hydra(composed), list(HydraConfig.get().overrides.task))
+    config = from_hydra(composed)
+    if config.drafter.check:
+        for line in check_head(config):
+            print(line, flush=True)
+        return 0
+    lines = diagnose(config, list(HydraConfig.get().overrides.task))
     while True:
         try:
             print(next(lines), flush=True)
@@ -388,3 +391,16 @@ def doctor(composed: Any) -> int:
     for number, problem in enumerate(problems, 1):
         print(f"  {number}) {problem}")
     return 2
+
+
+def check_head(config: RunConfig) -> Iterator[str]:
+    """`drafter.check=true`: loads the pair and tries every usual misreading of the head."""
+    from specfit.decoding.head_check import check
+    from specfit.decoding.live import build_runtime
+    from specfit.decoding.resolve import resolve
+
+    if config.drafter.name == "oracle":
+        raise SpecfitError("drafter.check reads a draft head, which drafter=oracle has not")
+    selector = SelectorConfig("eagle3_cache", config.drafter.pool_nodes)
+    spec = resolve(replace(config, selector=selector))
+    yield from check(build_runtime(spec, spec.slots, drafts=True))

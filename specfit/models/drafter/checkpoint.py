@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,21 @@ TargetWeights = Callable[[str], Tensor]
 
 
 def load_head(
-    path: Path, target_config: Any, target_weights: TargetWeights | None = None
+    path: Path,
+    target_config: Any,
+    target_weights: TargetWeights | None = None,
+    norm_feedback: str = "auto",
 ) -> EagleHead:
     """The head stored in folder `path`, checked against the target it is to draft for.
 
     target_config: the target's HF config (hidden_size, vocab_size, num_hidden_layers are read).
     target_weights: name -> tensor of the target, asked only for embeddings or an lm_head that the
     head's file leaves out, and for the embedding, which is shared where the file's is equal. The
-    rest keeps the dtype of its file.
+    rest keeps the dtype of its file. norm_feedback: before or after, whatever the file says.
     """
     config, tensors = _checked(Path(path), target_config, target_weights)
+    if norm_feedback != "auto":
+        config = replace(config, norm_output=norm_feedback == "after", feedback_unknown=False)
     if target_weights is not None:
         _share_embedding(tensors, target_weights(TARGET_EMBEDDING))
     with torch.device("meta"):
@@ -102,7 +108,8 @@ def canonical_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
-        pickled = next(path.parent.glob("*.bin"), None)
+        kinds = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+        pickled = next((file for kind in kinds for file in path.parent.glob(kind)), None)
         if pickled is not None:
             raise SpecfitError(
                 f"The draft head in {path.parent} is a pickle ({pickled.name}), which could run "

@@ -16,6 +16,7 @@ from transformers.activations import ACT2FN
 from specfit.base.types import SpecfitError
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.host_weights import ExpertStore
+from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.family import Family, Geometry, family_of, geometry_of
 from specfit.models.target.shards import DTYPES, Entry, Shard
@@ -68,6 +69,7 @@ def load_model(
 ) -> LoadedModel:
     """Raises SpecfitError naming the tensor that is missing, damaged or of another shape."""
     family, geometry, model = check_loadable(checkpoint, num_layers)
+    use_attention(model, device)
     _fill_dense(model, checkpoint, family, dtype, device)
     store = _fill_store(checkpoint, family, geometry, dtype)
     return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
