@@ -84,7 +84,10 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
     sizing = against.tries(lambda: size(config, named, clock, device, profile))
     slots = None
     if sizing is not None:
-        yield from host_lines(sizing.store_bytes, device.type == "cuda", against)
+        if sizing.pack_bytes:
+            yield from pack_lines(config, sizing.pack_bytes, device, against)
+        else:
+            yield from host_lines(sizing.store_bytes, device.type == "cuda", against)
         is_typed = "cache_slots" in keys_of(typed)
         slots = yield from device_lines(config, sizing, is_typed, against)
         needs = sizing.needs
@@ -273,6 +276,25 @@ def host_lines(store_bytes: int, locks: bool, against: Findings) -> Iterator[str
     yield f"host memory: experts {store_bytes / GB:.1f} GB, {there}{verdict}"
     if locks:
         yield lock_trial(store_bytes)
+
+
+def pack_lines(config: RunConfig, pack_bytes: int, device: Any, against: Findings) -> Iterator[str]:
+    """The experts on disk: where, how many bytes, and whether there is room for them."""
+    from specfit.decoding.resolve import locate, pack_folder
+    from specfit.experts.pack import refuse_without_room
+
+    local = locate(config.model.path) if config.model.path else None
+    folder = None
+    if local is not None:
+        folder = against.tries(lambda: pack_folder(config, local, device))
+    if folder is None:
+        yield f"disk: a pack of {pack_bytes / GB:.2f} GB beside the checkpoint"
+        return
+    there = sorted(folder.glob("*.experts")) if folder.is_dir() else []
+    if not there:
+        against.tries(lambda: refuse_without_room(folder, pack_bytes))
+    made = f"; packs there: {', '.join(path.name for path in there)}" if there else ""
+    yield f"disk: a pack of {pack_bytes / GB:.2f} GB of experts in {folder}{made}"
 
 
 def lock_trial(requested: int, seconds: float = 8.0) -> str:
