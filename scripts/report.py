@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from specfit.base.types import SpecfitError
-from specfit.report import draw
-from specfit.report.artifact import options_of, reader_of, variant_words
-from specfit.report.page.context import render
-from specfit.storage import atomic
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.report import draw
+    from specfit.report.artifact import options_of, reader_of, variant_words
+    from specfit.report.page.context import render
+    from specfit.storage import atomic
 
 REPORT = "report.html"
 
@@ -32,11 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     if not options.as_drawn:
         draw.draw(reader, out, draw.names_of(results=reader.results), variant_words(options))
     index = listed(out, reader.results)
-    try:
-        page, unexplained = render(index, out, reader)
-    except SpecfitError as error:  # drawn earlier, from rows that are gone
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+    page, unexplained = render(index, out, reader)
     atomic.write_text(out / REPORT, page)
     print(f"wrote {out / REPORT}")
     lacking = [name for name, entry in index.items() if "missing" in entry]
@@ -64,4 +62,4 @@ def listed(out: Path, results: Path) -> dict[str, Mapping[str, Any]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

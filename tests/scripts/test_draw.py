@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts.draw import main
+from specfit.base.entry import script
 from specfit.base.types import SpecfitError
 from specfit.report.artifact import write
 from specfit.report.artifacts import FIGURES, TABLES, UNCOMMITTED
@@ -86,7 +87,7 @@ def test_an_unknown_word_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--results", str(tmp_path), "--only", "table_1"]) == 2
+    assert script(lambda: main(["--results", str(tmp_path), "--only", "table_1"])) == 2
     assert "no artifact is called table_1; there is" in capsys.readouterr().err
 
 
