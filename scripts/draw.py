@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import sys
 
-from specfit.base.types import SpecfitError
-from specfit.report.artifact import options_of, reader_of, variant_words
-from specfit.report.draw import draw, names_of, split_names
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.report.artifact import options_of, reader_of, variant_words
+    from specfit.report.draw import draw, names_of, split_names
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -22,15 +24,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--tables", action="store_true", help="no figures (and no matplotlib)")
     parser.add_argument("--only", nargs="+", default=[], help="the same as names alone")
     options = parser.parse_intermixed_args(argv)
-    try:
-        named, options.arguments = split_names(options.arguments)
-        names = names_of(options.tables, [*options.only, *named])
-    except SpecfitError as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+    named, options.arguments = split_names(options.arguments)
+    names = names_of(options.tables, [*options.only, *named], options.results)
     reader, out = reader_of(options)
     return draw(reader, out, names, variant_words(options), index=not options.tables)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

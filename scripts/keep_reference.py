@@ -17,19 +17,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from specfit.base.entry import needs_extras, script
 
-from specfit.base.types import SpecfitError
-from specfit.storage import atomic
-from specfit.storage.calibration_files import find_fit, states_of
-from specfit.storage.manifest import MANIFEST, read_manifest
-from specfit.storage.pack import PackedRun, open_pack, packed_run, write_pack
-from specfit.storage.rows import run_table, run_yaml
-from specfit.storage.suite import REFERENCE, Cell, Suite, read_suite
-from specfit.workflows.hydra_cli import print_error
-from specfit.workflows.run_time import folder_bytes
-from specfit.workflows.suites.files import suite_names
+with needs_extras():
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from specfit.base.types import SpecfitError
+    from specfit.storage import atomic
+    from specfit.storage.calibration_files import find_fit, states_of
+    from specfit.storage.manifest import MANIFEST, read_manifest
+    from specfit.storage.pack import PackedRun, open_pack, packed_run, write_pack
+    from specfit.storage.rows import run_table, run_yaml
+    from specfit.storage.suite import REFERENCE, Cell, Suite, read_suite
+    from specfit.workflows.run_time import folder_bytes
+    from specfit.workflows.suites.files import suite_names
 
 TABLES = ("cycles.parquet", "requests.parquet")
 FOLDERS = {"run": "runs", "replay": "replays"}
@@ -41,13 +43,9 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=Path("results"))
     options = parser.parse_args()
     results, reference = options.results, options.results / REFERENCE
-    try:
-        names = suite_names() if options.suite is None else options.suite
-        fresh = [finished_suite(name, results) for name in names]
-        keep(fresh, results, reference)
-    except SpecfitError as error:
-        print_error(error)
-        return 2
+    names = suite_names() if options.suite is None else options.suite
+    fresh = [finished_suite(name, results) for name in names]
+    keep(fresh, results, reference)
     pack = open_pack(reference)
     runs = 0 if pack is None else len(pack.runs)
     total = folder_bytes(reference)
@@ -141,4 +139,4 @@ def without_folder(text: str, between: str = "=") -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -13,26 +13,21 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from specfit.base.types import SpecfitError
-from specfit.storage.manifest import read_manifest
-from specfit.workflows.hydra_cli import INTERRUPTED, print_error
-from specfit.workflows.run_time import Estimate, Finished, estimate, finished_below
-from specfit.workflows.suites.asking import parser_of, plans_of
-from specfit.workflows.suites.planning import Plan, Planned
-from specfit.workflows.suites.running import todo
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.storage.manifest import read_manifest
+    from specfit.workflows.run_time import Estimate, Finished, estimate, finished_below
+    from specfit.workflows.suites.asking import parser_of, plans_of
+    from specfit.workflows.suites.planning import Plan, Planned
+    from specfit.workflows.suites.running import todo
 
 HEAD = f"{'cell':34} {'kind':7} {'id':22} {'state':12} {'minutes':>8} {'MB':>7}"
 
 
 def main() -> int:
     options = parser_of(__doc__).parse_args()
-    try:
-        plans = plans_of(options)
-    except SpecfitError as error:
-        print_error(error)
-        return 2
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    plans = plans_of(options)
     results = options.results
     finished = finished_below(results)
     for plan in plans:
@@ -89,4 +84,4 @@ def totals(plans: list[Plan], results: Path, finished: list[Finished]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from specfit.base.types import SpecfitError
-from specfit.report import draw
-from specfit.report.artifact import options_of, reader_of, variant_words
-from specfit.report.page.context import render
-from specfit.storage import atomic
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.report import draw
+    from specfit.report.artifact import options_of, reader_of, variant_words
+    from specfit.report.page.context import render
+    from specfit.storage import atomic
 
 REPORT = "report.html"
 
@@ -30,13 +32,9 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     reader, out = reader_of(options)
     if not options.as_drawn:
-        draw.draw(reader, out, draw.names_of(), variant_words(options))
-    index = listed(out)
-    try:
-        page, unexplained = render(index, out, reader)
-    except SpecfitError as error:  # drawn earlier, from rows that are gone
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+        draw.draw(reader, out, draw.names_of(results=reader.results), variant_words(options))
+    index = listed(out, reader.results)
+    page, unexplained = render(index, out, reader)
     atomic.write_text(out / REPORT, page)
     print(f"wrote {out / REPORT}")
     lacking = [name for name, entry in index.items() if "missing" in entry]
@@ -45,12 +43,12 @@ def main(argv: list[str] | None = None) -> int:
     return 2 if lacking or unexplained else 0
 
 
-def listed(out: Path) -> dict[str, Mapping[str, Any]]:
+def listed(out: Path, results: Path) -> dict[str, Mapping[str, Any]]:
     """The index, each artifact in it: one whose files are not there is missing like any other."""
     path = out / draw.INDEX
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     found: dict[str, Mapping[str, Any]] = {}
-    for name in draw.names_of():
+    for name in draw.names_of(results=results):
         entry = known.get(name, {})
         paths = [out / entry.get("folder", "") / file for file in entry.get("files", ())]
         if "missing" not in entry and not (paths and all(path.is_file() for path in paths)):
@@ -64,4 +62,4 @@ def listed(out: Path) -> dict[str, Mapping[str, Any]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from specfit.base.types import SpecfitError
-from specfit.storage.suite import Cell
-from specfit.workflows.hydra_cli import INTERRUPTED, print_error
-from specfit.workflows.suites.asking import parser_of, plans_of
-from specfit.workflows.suites.planning import Planned
+from specfit.base.entry import needs_extras, print_error, script
+
+with needs_extras():
+    from specfit.base.types import SpecfitError
+    from specfit.workflows.suites.asking import parser_of, plans_of
+    from specfit.workflows.suites.planning import Planned
+    from specfit.workflows.suites.running import Failed
 
 
 def main() -> int:
@@ -31,24 +33,17 @@ def main() -> int:
     )
     options = parser.parse_args()
     from specfit.workflows.progress import say
-    from specfit.workflows.suites.running import run_all, todo
+    from specfit.workflows.suites.running import run_all, sentences, todo
 
-    try:
-        plans = plans_of(options)
-        left = todo(plans, options.results)
-        cells = sum(len(plan.planned) for plan in plans)
-        say(f"{cells} cells of {len(plans)} suites; {len(left)} to run, the rest is there")
-        failed = []
-        if options.launcher:
-            failed = launched(left, options)
-            left = [one for one in left if one.cell.kind != "run"]
-        failed += run_all(left, options.results, say)
-    except SpecfitError as error:
-        print_error(error)
-        return 2
-    except KeyboardInterrupt:
-        print_error(SpecfitError("interrupted; the same command goes on after the last request"))
-        return INTERRUPTED
+    plans = plans_of(options)
+    left = todo(plans, options.results)
+    cells = sum(len(plan.planned) for plan in plans)
+    say(f"{cells} cells of {len(plans)} suites; {len(left)} to run, the rest is there")
+    failed = []
+    if options.launcher:
+        failed = launched(left, options)
+        left = [one for one in left if one.cell.kind != "run"]
+    failed += run_all(left, options.results, say)
     refused = [one for plan in plans for one in plan.refused]
     for plan in plans:
         if plan.refused:
@@ -56,14 +51,14 @@ def main() -> int:
         lacking = len(plan.suite.missing(options.results))
         state = f"{lacking} of {len(plan.planned)} missing" if lacking else "complete"
         say(f"{plan.suite.write(options.results)}: {state}")
-    for cell in failed:
-        print_error(SpecfitError(f"failed: {cell.kind} {cell.id} ({cell.label}): {cell.overrides}"))
+    for sentence in sentences(failed):
+        print_error(SpecfitError(sentence))
     for one in refused:
         print_error(SpecfitError(f"refused: {one.cell.label}: {one.refusal}"))
     return 2 if failed or refused else 0
 
 
-def launched(left: list[Planned], options: argparse.Namespace) -> list[Cell]:
+def launched(left: list[Planned], options: argparse.Namespace) -> list[Failed]:
     """Runs as jobs; returns those that have not finished then."""
     from specfit.workflows.suites.launching import launch
 
@@ -71,8 +66,9 @@ def launched(left: list[Planned], options: argparse.Namespace) -> list[Cell]:
     name, *values = options.launcher
     if runs:
         launch(runs, options.results, name, values)
-    return [one.cell for one in runs if not one.cell.is_there(options.results)]
+    why = "its job said why above"
+    return [Failed(one.cell, why) for one in runs if not one.cell.is_there(options.results)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

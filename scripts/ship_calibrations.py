@@ -14,9 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from specfit.base.config import from_hydra
-from specfit.storage import atomic
-from specfit.storage.calibration_files import SHIPPED
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.base.config import from_hydra
+    from specfit.storage import atomic
+    from specfit.storage.calibration_files import SHIPPED
 
 SETTINGS = ((), ("cache_slots=0",))
 """What cached runs share (calibration.at=primary), and what runs without a cache use."""
@@ -42,4 +45,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -16,13 +16,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from specfit.base.types import SpecfitError
-from specfit.storage.suite import REFERENCE, Suite, read_suite, variant_of
-from specfit.workflows.hydra_cli import INTERRUPTED, print_error
-from specfit.workflows.suites.asking import parser_of, plans_of
-from specfit.workflows.suites.comparing import DIFFERENT, Compared, compare_runs
-from specfit.workflows.suites.planning import Plan
-from specfit.workflows.suites.running import run_all, todo
+from specfit.base.entry import needs_extras, print_error, script
+
+with needs_extras():
+    from specfit.base.types import SpecfitError
+    from specfit.storage.suite import REFERENCE, Suite, read_suite, variant_of
+    from specfit.workflows.suites.asking import parser_of, plans_of
+    from specfit.workflows.suites.comparing import DIFFERENT, Compared, compare_runs
+    from specfit.workflows.suites.planning import Plan
+    from specfit.workflows.suites.running import run_all, todo
 
 DEFAULT = "verify"
 NO_REASON = "nothing that the manifests hold: same versions, device and code"
@@ -33,26 +35,20 @@ def main() -> int:
     options.suite = options.suite or [DEFAULT]
     from specfit.workflows.progress import say
 
-    try:
-        kept = {name: reference_of(name, options) for name in options.suite}
-        with tempfile.TemporaryDirectory(prefix="specfit-verify-") as scratch:
-            say(f"running again below {scratch}")
-            results, options.results = options.results, Path(scratch)
-            plans = plans_of(options)
-            failed = run_all(todo(plans, options.results), options.results, say)
-            compared = [
-                one
-                for plan in plans
-                for one in compare(plan, kept[plan.suite.artefact], results, options.results)
-            ]
-            say(shown(compared))
-    except SpecfitError as error:
-        print_error(error)
-        return 2
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    kept = {name: reference_of(name, options) for name in options.suite}
+    with tempfile.TemporaryDirectory(prefix="specfit-verify-") as scratch:
+        say(f"running again below {scratch}")
+        results, options.results = options.results, Path(scratch)
+        plans = plans_of(options)
+        failed = run_all(todo(plans, options.results), options.results, say)
+        compared = [
+            one
+            for plan in plans
+            for one in compare(plan, kept[plan.suite.artefact], results, options.results)
+        ]
+        say(shown(compared))
     if failed:
-        print_error(SpecfitError(f"{len(failed)} cells failed, the first {failed[0].label}"))
+        print_error(SpecfitError(f"{len(failed)} cells failed; first {failed[0].sentence()}"))
         return 2
     return 1 if any(one.verdict == DIFFERENT for one in compared) else 0
 
@@ -105,4 +101,4 @@ def shown(compared: Sequence[Compared]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -30,16 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"specfit: {command} is no command; {hint}", file=sys.stderr)
         return 2
     sys.argv = [f"specfit {command}", *rest]
-    try:
-        runpy.run_module(f"specfit.{command}", run_name="__main__")
-    except ModuleNotFoundError as error:
-        if str(error.name).split(".")[0] == "specfit":
-            raise
-        sentence = (
-            f"{command} needs {error.name}, which is not installed; pip install 'specfit[run]'"
-        )
-        print(f"specfit: {sentence}", file=sys.stderr)
-        return 2
+    runpy.run_module(f"specfit.{command}", run_name="__main__")
     return 0
 
 

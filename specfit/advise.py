@@ -7,8 +7,11 @@ machine's own probe, made when missing.
 
 import sys
 
-from specfit.workflows.advise import advise
-from specfit.workflows.hydra_cli import hydra_command
+from specfit.base.entry import needs_extras
+
+with needs_extras():
+    from specfit.workflows.advise import advise
+    from specfit.workflows.hydra_cli import hydra_command
 
 if __name__ == "__main__":
     sys.exit(hydra_command(advise))

@@ -5,8 +5,11 @@ A calibration is a small run with its own id. It is looked up by that id and mad
 
 import sys
 
-from specfit.workflows.calibrate import calibrate
-from specfit.workflows.hydra_cli import hydra_command
+from specfit.base.entry import needs_extras
+
+with needs_extras():
+    from specfit.workflows.calibrate import calibrate
+    from specfit.workflows.hydra_cli import hydra_command
 
 if __name__ == "__main__":
     sys.exit(hydra_command(calibrate))

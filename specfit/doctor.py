@@ -6,8 +6,11 @@ is read, no run is begun. It ends with the largest slot count that fits and one 
 
 import sys
 
-from specfit.workflows.doctor import doctor
-from specfit.workflows.hydra_cli import hydra_command
+from specfit.base.entry import needs_extras
+
+with needs_extras():
+    from specfit.workflows.doctor import doctor
+    from specfit.workflows.hydra_cli import hydra_command
 
 if __name__ == "__main__":
     sys.exit(hydra_command(doctor))

@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from specfit.base.entry import script
 from specfit.base.types import SpecfitError
 from specfit.report.explain import explain
 from specfit.report.explained import screen
@@ -42,4 +43,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

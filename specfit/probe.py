@@ -7,8 +7,11 @@ used by `gpu=local gpu.profile=<file>` (and gpu.clock=modelled to bill instead o
 
 import sys
 
-from specfit.workflows.hydra_cli import hydra_command
-from specfit.workflows.probing.probe import probe
+from specfit.base.entry import needs_extras
+
+with needs_extras():
+    from specfit.workflows.hydra_cli import hydra_command
+    from specfit.workflows.probing.probe import probe
 
 if __name__ == "__main__":
     sys.exit(hydra_command(probe))

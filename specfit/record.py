@@ -6,8 +6,11 @@
 
 import sys
 
-from specfit.workflows.hydra_cli import hydra_command
-from specfit.workflows.recording.record import record
+from specfit.base.entry import needs_extras
+
+with needs_extras():
+    from specfit.workflows.hydra_cli import hydra_command
+    from specfit.workflows.recording.record import record
 
 if __name__ == "__main__":
     sys.exit(hydra_command(record))

@@ -3,8 +3,11 @@ recorded pools, through the decoder itself, without a model and without torch.""
 
 import sys
 
-from specfit.workflows.hydra_cli import hydra_command
-from specfit.workflows.replay import replay
+from specfit.base.entry import needs_extras
+
+with needs_extras():
+    from specfit.workflows.hydra_cli import hydra_command
+    from specfit.workflows.replay import replay
 
 if __name__ == "__main__":
     sys.exit(hydra_command(replay))

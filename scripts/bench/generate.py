@@ -24,6 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from specfit.base.entry import script  # noqa: E402
+
 Ids = list[int]
 Engine = Callable[[Sequence[int], int], Ids]
 """Prompt ids and how many to say -> the ids said."""
@@ -244,4 +246,4 @@ def shown(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

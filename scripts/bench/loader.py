@@ -28,6 +28,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from specfit.base.entry import script  # noqa: E402
+from specfit.base.types import SpecfitError  # noqa: E402
+
 BOUND_BYTES = 2_000_000_000
 BLOCK = 8 << 20
 DEVICES = {"as_on_a_gpu": "meta", "as_on_a_cpu": "cpu"}
@@ -104,10 +107,12 @@ def measure(folder: Path) -> dict[str, Any]:
         drop_pages(folder)
         child = subprocess.run(
             [sys.executable, __file__, "--load", str(folder), "--device", device],
-            check=True,
             capture_output=True,
             text=True,
         )
+        if child.returncode:
+            said = child.stderr.strip().splitlines()
+            raise SpecfitError(said[-1].removeprefix("specfit: ") if said else "the load ended")
         found[name] = json.loads(child.stdout.splitlines()[-1])
     return found
 
@@ -124,6 +129,8 @@ def main() -> None:
         print(json.dumps(load(chosen.load, chosen.device)))
         return
     folder, made = chosen.checkpoint, None
+    if folder is not None and not shard_files(folder):
+        raise SpecfitError(f"{folder} holds no .safetensors file; name a checkpoint's folder")
     if folder is None:
         from scripts.device.make_checkpoint import Shapes, write_checkpoint
 
@@ -140,4 +147,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script(main))

@@ -12,23 +12,27 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from specfit.base.entry import needs_extras, script
 
-from specfit.base.interfaces import Selector
-from specfit.base.types import PROBABILITY_ONE, DraftTree, Request, Routes
-from specfit.decoding.decoder import Decoder
-from specfit.decoding.replay.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
-from specfit.decoding.replay.playback import Playback
-from specfit.experts.cache import ExpertCache
-from specfit.hardware.clock import ModelledClock
-from specfit.hardware.profile import Billing, Profile
-from specfit.selection.cost import CostModel
-from specfit.selection.selectors import NoDraft, SpecFit, TopProbability
-from specfit.storage.recording.requests import RecordedRequest, pools_of
+with needs_extras():
+    import numpy as np
+
+    from specfit.base.interfaces import Selector
+    from specfit.base.types import PROBABILITY_ONE, DraftTree, Request, Routes
+    from specfit.decoding.decoder import Decoder
+    from specfit.decoding.replay.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
+    from specfit.decoding.replay.playback import Playback
+    from specfit.experts.cache import ExpertCache
+    from specfit.hardware.clock import ModelledClock
+    from specfit.hardware.profile import Billing, Profile
+    from specfit.selection.cost import CostModel
+    from specfit.selection.selectors import NoDraft, SpecFit, TopProbability
+    from specfit.storage.recording.requests import RecordedRequest, pools_of
 
 EXPERTS, TOP_K, SLOTS, PROMPT = 128, 8, 48, 60
 LEVELS = (2, 4, 4, 4, 4)
@@ -121,4 +125,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script(main))

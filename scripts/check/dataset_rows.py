@@ -17,9 +17,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from specfit.base.entry import reading, script
+from specfit.base.types import SpecfitError
+
 
 def rows_of(split: Sequence[str], subset: Sequence[str]) -> list[int]:
-    """Row numbers in the split, 0-based, in the subset's order. Raises ValueError for a text that
+    """Row numbers in the split, 0-based, in the subset's order. Raises SpecfitError for a text that
     the split holds twice."""
     where: dict[str, list[int]] = {}
     for row, text in enumerate(split):
@@ -27,7 +30,7 @@ def rows_of(split: Sequence[str], subset: Sequence[str]) -> list[int]:
     found = [where[letters(text)] for text in subset if letters(text) in where]
     twice = [rows for rows in found if len(rows) > 1]
     if twice:
-        raise ValueError(f"the split holds one text in rows {twice[0]}; its row is not known")
+        raise SpecfitError(f"the split holds one text in rows {twice[0]}; its row is not known")
     return [row for (row,) in found]
 
 
@@ -36,9 +39,10 @@ def letters(text: str) -> str:
 
 
 def texts(path: Path, field: str) -> Iterator[str]:
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        if line.strip():
-            yield text_of(json.loads(line), field)
+    with reading(path, f"JSON lines with the field {field}"):
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            if line.strip():
+                yield text_of(json.loads(line), field)
 
 
 def text_of(row: dict[str, Any], field: str) -> str:
@@ -64,4 +68,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -25,23 +25,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-from near_ties import NEAR, Closest, closest, plain_model, ratio_gap
-from rowwise import differing_columns, first_difference, reward_difference
+from specfit.base.entry import needs_extras, script
 
-from specfit.base.types import SpecfitError
-from specfit.decoding.calibration.files import Calibration
-from specfit.decoding.replay.spec import replay_runtime, resolve_replay
-from specfit.decoding.resolve import open_checkpoint
-from specfit.decoding.spec import RunSpec
-from specfit.storage.find import finished_runs
-from specfit.storage.recording.files import Recording, read_recording
-from specfit.storage.rows import RunRows, load_run
-from specfit.storage.run_folder import RunStore
-from specfit.storage.tables import cycles_table, to_frame
-from specfit.workflows.execute import Job, execute, run_id_of
-from specfit.workflows.studies.rules import states_of
-from specfit.workflows.studies.stored import stored_config
+with needs_extras():
+    import pandas as pd
+    from near_ties import NEAR, Closest, closest, plain_model, ratio_gap
+    from rowwise import differing_columns, first_difference, reward_difference
+
+    from specfit.base.types import SpecfitError
+    from specfit.decoding.calibration.files import Calibration
+    from specfit.decoding.replay.spec import replay_runtime, resolve_replay
+    from specfit.decoding.resolve import open_checkpoint
+    from specfit.decoding.spec import RunSpec
+    from specfit.storage.find import finished_runs
+    from specfit.storage.recording.files import Recording, read_recording
+    from specfit.storage.rows import RunRows, load_run
+    from specfit.storage.run_folder import RunStore
+    from specfit.storage.tables import cycles_table, to_frame
+    from specfit.workflows.execute import Job, execute, run_id_of
+    from specfit.workflows.studies.rules import states_of
+    from specfit.workflows.studies.stored import stored_config
 
 SELECTORS = ("ar", "ar_cache", "eagle3", "eagle3_cache", "specfit")
 
@@ -235,4 +238,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

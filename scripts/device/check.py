@@ -10,6 +10,7 @@ import argparse
 import importlib.metadata
 import json
 import platform
+import sys
 import tempfile
 import time
 import traceback
@@ -18,8 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import torch
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    import pandas as pd
+    import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = ("ar", "ar_cache", "eagle3", "eagle3_cache", "specfit")
@@ -375,4 +379,4 @@ def discard(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(script(main))

@@ -19,6 +19,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from specfit.base.entry import script  # noqa: E402
 from specfit.base.types import SpecfitError  # noqa: E402
 from specfit.models.target.checkpoint import Checkpoint, read_json  # noqa: E402
 from specfit.models.target.family import Family, Geometry, family_of, geometry_of  # noqa: E402
@@ -126,14 +127,10 @@ def main() -> int:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
-    try:
-        path = export(options.checkpoint, options.file)
-    except (SpecfitError, ImportError) as error:
-        print(f"specfit: {error}", file=sys.stderr)
-        return 2
+    path = export(options.checkpoint, options.file)
     print(f"{path}: {path.stat().st_size / 1e6:.0f} MB")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -13,12 +13,16 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import torch
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    import torch
 
 POOL_VALUES = 48 << 20
 SHARD_BYTES = 4_000_000_000
@@ -170,4 +174,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script(main))

@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from specfit.base.entry import script  # noqa: E402
+
 README = ROOT / "README.md"
 FOLDER = ROOT / "results" / "device"
 BEGIN, END = "<!-- device: python scripts/document/device.py -->", "<!-- end of device -->"
@@ -135,4 +139,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -9,9 +9,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from specfit.base.types import SpecfitError
-from specfit.workflows.hydra_cli import print_error
-from specfit.workflows.studies import OF_A_REPLAY, study_named, write_study
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.workflows.studies import OF_A_REPLAY, study_named, write_study
 
 
 def main() -> int:
@@ -21,11 +22,7 @@ def main() -> int:
     parser.add_argument("replay", type=Path)
     parser.add_argument("--out", type=Path, help="default: bench/NAME_<run id>.json of results")
     options = parser.parse_args()
-    try:
-        document = study_named(options.name)(options.replay)
-    except SpecfitError as error:
-        print_error(error)
-        return 2
+    document = study_named(options.name)(options.replay)
     stem = f"{options.name}_{document['info']['run_id']}.json"
     out = options.out or options.replay.parent.parent / "bench" / stem
     write_study(options.name, document, out)
@@ -34,4 +31,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -17,22 +17,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from specfit.base.entry import needs_extras, script
 
-from specfit.base.config import from_hydra
-from specfit.base.types import SpecfitError
-from specfit.experts.routing_traces import (
-    Trace,
-    belady_hits,
-    check,
-    count_uses,
-    lru_hits,
-    policy_hits,
-    union_growth,
-)
-from specfit.hardware.reference_models import BILLED_MODELS
-from specfit.storage.atomic import write_json
-from specfit.workflows.hydra_cli import compose
+with needs_extras():
+    import numpy as np
+
+    from specfit.base.config import from_hydra
+    from specfit.base.types import SpecfitError
+    from specfit.experts.routing_traces import (
+        Trace,
+        belady_hits,
+        check,
+        count_uses,
+        lru_hits,
+        policy_hits,
+        union_growth,
+    )
+    from specfit.hardware.reference_models import BILLED_MODELS
+    from specfit.storage.atomic import write_json
+    from specfit.workflows.hydra_cli import compose
 
 PUBLIC = "traces/qwen3_30b_a3b_instruct2507_prefill_topk.npz"
 UNION = {1: 8.0, 2: 12.4, 3: 15.8, 4: 18.8, 5: 21.3, 6: 23.5, 8: 27.2, 16: 37.2}
@@ -199,4 +202,4 @@ def rates() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -20,12 +20,15 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "scripts")]
 
-import torch  # noqa: E402
-from embedded import continuations, drafter, export, mix, report, stream, target  # noqa: E402
-from embedded import tokenizer as tok  # noqa: E402
-from embedded.progress import load_checkpoint  # noqa: E402
+from specfit.base.entry import needs_extras, script  # noqa: E402
 
-from specfit.models.drafter.checkpoint import load_head  # noqa: E402
+with needs_extras():
+    import torch
+    from embedded import continuations, drafter, export, mix, report, stream, target
+    from embedded import tokenizer as tok
+    from embedded.progress import load_checkpoint
+
+    from specfit.models.drafter.checkpoint import load_head
 
 STAGES = ("tokenizer", "target", "drafter", "statistics", "export")
 
@@ -200,4 +203,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script(main))

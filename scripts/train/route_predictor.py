@@ -20,13 +20,16 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "scripts")]
 
-import torch  # noqa: E402
-from routing import export, fit, recordings, samples  # noqa: E402
+from specfit.base.entry import needs_extras, script  # noqa: E402
 
-from specfit.models.routes.predictor import PredictorShape  # noqa: E402
-from specfit.models.routes.token_table import count_table  # noqa: E402
-from specfit.storage.recording.files import Recording  # noqa: E402
-from specfit.workflows.progress import say  # noqa: E402
+with needs_extras():
+    import torch
+    from routing import export, fit, recordings, samples
+
+    from specfit.models.routes.predictor import PredictorShape
+    from specfit.models.routes.token_table import count_table
+    from specfit.storage.recording.files import Recording
+    from specfit.workflows.progress import say
 
 WORKLOADS = ("embedded_gsm8k", "embedded_news")
 
@@ -95,4 +98,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script(main))

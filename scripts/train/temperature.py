@@ -10,16 +10,20 @@ on the recorded requests, which no fit sees. `drafter.temperature=<T>` runs with
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from specfit.base.entry import needs_extras, script
 
-from specfit.base.types import PROBABILITY_ONE
-from specfit.storage.recording.files import read_recording
-from specfit.storage.recording.requests import RecordedRequest
+with needs_extras():
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.optimize import minimize_scalar
+
+    from specfit.base.types import PROBABILITY_ONE
+    from specfit.storage.recording.files import read_recording
+    from specfit.storage.recording.requests import RecordedRequest
 
 Floats = NDArray[np.float64]
 RANGE = (0.25, 4.0)
@@ -66,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script(main))

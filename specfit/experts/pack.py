@@ -83,6 +83,18 @@ def aligned_bytes(size: int) -> torch.Tensor:
     return torch.frombuffer(pages, dtype=torch.uint8)[:size]
 
 
+def refuse_without_room(folder: Path, file_bytes: int) -> None:
+    """Raises SpecfitError where the disk of `folder`, there or not, does not take a pack."""
+    folder = folder.absolute()
+    seen = next(path for path in (folder, *folder.parents) if path.is_dir())
+    free = shutil.disk_usage(seen).free
+    if file_bytes > free:
+        raise SpecfitError(
+            f"the experts need {file_bytes / GB:.2f} GB of disk at {folder}, {free / GB:.2f} are "
+            "free; set offload.pack to a folder on another disk"
+        )
+
+
 class PackWriter:
     """Fills a pack block by block, each through one buffer: the interface of `ExpertStore`.
 
@@ -98,7 +110,8 @@ class PackWriter:
         self._sums = np.zeros(shape.blocks, dtype=np.uint32)
         self._written = np.zeros(shape.blocks, dtype=np.bool_)
         self._working = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.partial")
-        self._refuse_without_room()
+        refuse_without_room(path.parent, shape.file_bytes)
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(self._working, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             if hasattr(os, "posix_fallocate"):
@@ -106,16 +119,6 @@ class PackWriter:
         except OSError as error:
             self.abandon()
             raise self._no_room(error) from None
-
-    def _refuse_without_room(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(self.path.parent).free
-        if self.shape.file_bytes > free:
-            raise SpecfitError(
-                f"the experts need {self.shape.file_bytes / GB:.2f} GB of disk at "
-                f"{self.path.parent}, {free / GB:.2f} are free; set offload.pack to a folder on "
-                "another disk"
-            )
 
     def _no_room(self, error: OSError) -> SpecfitError:
         why = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from specfit.base.types import SpecfitError
 from specfit.report.intervals import Interval, speedup
+from specfit.report.machines import unequal
 from specfit.report.metrics import Totals, ratio, shared_requests, totals
 from specfit.report.styles import PHASES, label_of
 from specfit.storage.rows import RunRows
@@ -41,6 +42,7 @@ class Explanation:
     base: Side
     speedup: Interval
     timed: str
+    unequal: tuple[str, ...] = ()  # what the two machines do not share; then times say little
 
     @property
     def committed_ratio(self) -> float:
@@ -84,7 +86,7 @@ def explain(run: RunRows, base: RunRows) -> Explanation:
     shared, _ = shared_requests(run, base)
     names = _names(run, base)
     sides = [_side(r, shared, name) for r, name in zip((run, base), names, strict=True)]
-    return Explanation(sides[0], sides[1], speedup(run, base), a.timed)
+    return Explanation(sides[0], sides[1], speedup(run, base), a.timed, unequal(run, base))
 
 
 def _names(run: RunRows, base: RunRows) -> tuple[str, str]:

@@ -29,6 +29,11 @@ def sentence(e: Explanation) -> str:
     value, low, high = e.speedup.value, e.speedup.low, e.speedup.high
     assert value is not None, "both runs decoded"
     both = f"{e.of.name} and {e.base.name}"
+    if e.unequal:
+        return (
+            f"{both} had unequal machines ({'; '.join(e.unequal)}): {value:.2f} times the speed is "
+            "not the selector's; run both again on one machine in one state."
+        )
     if abs(math.log(value)) < EQUAL:
         return f"{both} are equally fast: {_trade(e)}{_cause(e)}."
     if low is not None and high is not None and low <= 1 <= high:
@@ -70,6 +75,8 @@ def _copies(e: Explanation, phase: str) -> str:
 def short(e: Explanation) -> str:
     """Two lines for the end of a run."""
     assert e.speedup.value is not None, "both runs decoded"
+    if e.unequal:
+        return f"against {e.base.name}: {sentence(e)}"
     factors = (
         f"against {e.base.name}: {e.speedup.value:.2f} x = committed {e.committed_ratio:.2f} x / "
         f"cycle {e.cycle_ratio:.2f} x ({e.timed}, n={e.speedup.n})"
@@ -122,7 +129,8 @@ def numbers(e: Explanation) -> str:
         f"speed-up {_x(e.speedup.value)} = {factors} "
         f"({e.timed}, {interval_note(e.speedup)}, decode)"
     )
-    return "\n".join([head, "", *aligned(rows)])
+    marks = [f"mark: the machines differ: {text}" for text in e.unequal]
+    return "\n".join([*marks, head, "", *aligned(rows)])
 
 
 def _pair(a: float, b: float) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specfit.report.machines import unequal_among
 from specfit.report.run_summary import machine_moved
 from specfit.report.styles import label_of, workload_of
 from specfit.storage.rows import RunRows
@@ -89,6 +90,10 @@ def _marks(runs: Sequence[RunRows]) -> list[str]:
         names = _each(label_of(run.info) for run in forced)
         lines.append(f"Committed ids are a script's (drafter.force): {names}.")
     moved = sorted({name for run in runs for name in machine_moved(run)})
+    if differs := unequal_among(runs):
+        lines.append(
+            f"Measured on unequal machines, so their times are in no ratio: {'; '.join(differs)}."
+        )
     if moved:
         lines.append(f"The machine's state moved during a run: {', '.join(moved)}.")
     return lines

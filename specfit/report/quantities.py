@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from specfit.base.published import PUBLISHED
 from specfit.report.intervals import Interval, interval_of, paired_ratio, ratio_interval
+from specfit.report.machines import unequal
 from specfit.report.metrics import Totals, shared_requests, totals
 from specfit.storage.rows import RunRows
 
@@ -35,6 +36,7 @@ class Quantity:
     better: int
     billed: bool = False  # the numerator counts copies, to be scaled to the billed model
     scale: float = 1.0
+    timed: bool = False  # a ratio of two runs then needs equal machines
 
     def of(self, run: RunRows) -> Interval:
         top, bottom = self.pair(totals(run))
@@ -45,6 +47,8 @@ class Quantity:
     def ratio(self, run: RunRows, baseline: RunRows) -> Interval:
         """`run`'s over `baseline`'s on the requests that failed in neither, paired by request."""
         shared, excluded = shared_requests(run, baseline)
+        if self.timed and unequal(run, baseline):
+            return Interval(None, None, None, len(shared), excluded)  # the footer says why
         ours, theirs = (self._columns(r, shared) for r in (run, baseline))
         return paired_ratio(ours, theirs, excluded)
 
@@ -62,14 +66,21 @@ def _all(top: str, bottom: str) -> Callable[[Totals], Pair]:
 
 QUANTITIES: dict[str, Quantity] = {
     "speed": Quantity(
-        "tokens/s", "tokens/s", _decode("committed_tokens", "cycle_ns"), 1, scale=1e9
+        "tokens/s", "tokens/s", _decode("committed_tokens", "cycle_ns"), 1, scale=1e9, timed=True
     ),
     "speed_with_prefill": Quantity(
-        "tokens/s with prefill", "tokens/s", _all("committed_tokens", "cycle_ns"), 1, scale=1e9
+        "tokens/s with prefill",
+        "tokens/s",
+        _all("committed_tokens", "cycle_ns"),
+        1,
+        scale=1e9,
+        timed=True,
     ),
     "committed": Quantity("committed / cycle", "tokens", _decode("committed_tokens", "cycles"), 1),
     "verified": Quantity("verified / cycle", "nodes", _decode("verified_nodes", "cycles"), 0),
-    "cycle": Quantity("cycle time", "ms", _decode("cycle_ns", "cycles"), -1, scale=1e-6),
+    "cycle": Quantity(
+        "cycle time", "ms", _decode("cycle_ns", "cycles"), -1, scale=1e-6, timed=True
+    ),
     "experts": Quantity(
         "experts / token",
         "copies",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specfit.report.clock_check import clock_sentence
 from specfit.report.intervals import Interval, speedup
+from specfit.report.machines import unequal
 from specfit.report.metrics import (
     PHASES,
     Summary,
@@ -70,7 +72,7 @@ def closing_table(
         *_byte_lines(s, info),
         *_time_lines(s, info),
         *_score_lines(run),
-        Line("requests", s.requests, "", f"{s.failed} failed" if s.failed else ""),
+        Line("requests", s.requests, "", failures(run) or ""),
         *_cut_lines(run),
         Line("system", f"{info.selector}, {info.cache_slots} slots"),
         Line("workload", f"{info.dataset}, {info.model}"),
@@ -78,6 +80,22 @@ def closing_table(
         *_clock_lines(info, results),
     ]
     return lines + _fallbacks(run) + _marks(run) + ([] if ar is None else _against(run, ar))
+
+
+def failures(run: RunRows) -> str | None:
+    """How many requests failed, the first one's reason, and how many share it; None where all are
+    ok."""
+    return failed_sentence(str(text) for text in run.requests["status"] if text != "ok")
+
+
+def failed_sentence(reasons: Iterable[str]) -> str | None:
+    """`3 failed, 2 of them: <the first one's reason>`; reasons that differ in a number are one."""
+    kinds = [(re.sub(r"\d+", "#", text), text) for text in reasons]
+    if not kinds:
+        return None
+    shared = sum(kind == kinds[0][0] for kind, _ in kinds)
+    count = f"{len(kinds)} failed" + (f", {shared} of them" if shared < len(kinds) else "")
+    return f"{count}: {kinds[0][1]}"
 
 
 def render(lines: Sequence[Line], title: str = "") -> str:
@@ -190,6 +208,9 @@ def machine_moved(run: RunRows) -> list[str]:
 def _against(run: RunRows, ar: RunRows) -> list[Line]:
     gain = speedup(run, ar)
     note = f"{run.info.timed}, {interval_note(gain)}"
+    if differs := unequal(run, ar):
+        gain = replace(gain, value=None)
+        note = f"not divided, the machines differ: {'; '.join(differs)}"
     checks = [Line("ids equal to ar", str(same_ids(run, ar)))]
     if mean_measures(run):
         checks.append(Line("scores equal to ar", str(same_scores(run, ar))))

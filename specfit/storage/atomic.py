@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,15 +20,38 @@ def temporary_beside(path: Path) -> Path:
     return path.with_name(f"{TEMPORARY}{os.getpid()}-{uuid.uuid4().hex[:8]}")
 
 
+def check_writable(folder: Path) -> None:
+    """Raises OSError, with the folder's name, where no file could be made in it later."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        error.filename = str(folder)
+        raise
+
+
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file, then rename it over `path`."""
     temporary = temporary_beside(path)
     try:
-        write(temporary)
-        _flush(temporary)
-        os.replace(temporary, path)
+        with naming(path):
+            write(temporary)
+            _flush(temporary)
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An error of the system names `path`: a full disk names none, and a temporary says little."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or TEMPORARY in str(error.filename):
+            error.filename, error.filename2 = str(path), None
+        raise
 
 
 def write_text(path: Path, text: str) -> None:
@@ -53,12 +77,13 @@ def write_json_once(path: Path, value: Any) -> None:
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
     """Let `fill` fill a temporary folder, then rename it to `path`, which must not exist."""
     temporary = temporary_beside(path)
-    temporary.mkdir()
     try:
-        fill(temporary)
-        for file in temporary.iterdir():
-            _flush(file)
-        os.rename(temporary, path)
+        with naming(path):
+            temporary.mkdir()
+            fill(temporary)
+            for file in temporary.iterdir():
+                _flush(file)
+            os.rename(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

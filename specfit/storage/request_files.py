@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,33 @@ def joined(paths: Sequence[Path], name: str) -> pa.Table:
     schema = FILES[name].schema
     tables = [read_table(path / name).cast(schema) for path in paths]
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def parts_of(tables: Mapping[str, pa.Table]) -> Iterator[Part]:
+    """Finished requests from the rows of each row file, in their order; residency is not kept."""
+    cycles = _by_request(tables["cycles.parquet"])
+    timings = _by_request(tables["timings.parquet"])
+    for row in tables["requests.parquet"].to_pylist():
+        name = row["request_id"]
+        yield Part(
+            _made(RequestRecord, row),
+            [_made(CycleRecord, one) for one in cycles.get(name, ())],
+            [_made(CycleTiming, one) for one in timings.get(name, ())],
+            {},
+            _made(RequestFlags, row),
+            _made(MachineState, row),
+        )
+
+
+def _by_request(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        found.setdefault(row["request_id"], []).append(row)
+    return found
+
+
+def _made(record: type[Any], row: Mapping[str, Any]) -> Any:
+    return record(**{item.name: row[item.name] for item in fields(record)})
 
 
 def drop_rows(path: Path) -> None:

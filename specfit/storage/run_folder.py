@@ -28,6 +28,7 @@ from specfit.storage.request_files import (
     joined,
     part_name,
     part_tables,
+    parts_of,
     read_residency,
     write_part,
 )
@@ -101,6 +102,14 @@ class RunStore:
         """Ids of the requests done so far: always a first stretch of the run's requests, because
         each one starts from the residency of the one before."""
         return list(self._requests()[: len(self._done())])
+
+    def finished_parts(self) -> Iterator[Part]:
+        """The requests done so far, as they were handed to `add` (without residency)."""
+        if self.is_finished():
+            yield from parts_of({name: read_table(self.folder / name) for name in FILES})
+            return
+        for path in self._done():
+            yield from parts_of({name: joined([path], name) for name in FILES})
 
     def last_residency(self) -> dict[str, NDArray[Any]] | None:
         """What the last finished request left in the cache; None before the first one."""

@@ -7,6 +7,7 @@ machine's own probe, made when missing.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -141,15 +142,24 @@ def half_real(config: RunConfig, say: Any) -> tuple[RunSpec, Recording]:
 def recorded(spec: LiveRunSpec, sources: Sources, say: Any) -> Recording:
     """The requests' pools, and what the predictor says of them; made when missing."""
     from specfit.storage.recording.files import read_once
-    from specfit.workflows.advice import applied
-    from specfit.workflows.recording.predicting import add_predictions
     from specfit.workflows.recording.recorder import find_or_record
 
     recording = read_once(find_or_record(spec, say))
+    predicted(spec, sources, recording, say)
+    return recording
+
+
+def predicted(spec: LiveRunSpec, sources: Sources, recording: Recording, say: Any) -> None:
+    """Adds the predictions that the settings read; any recording of this pair, made when missing.
+
+    `spec` names the pair; its workload may be another than the recording's.
+    """
+    from specfit.workflows.advice import applied
+    from specfit.workflows.recording.predicting import add_predictions
+
     if sources.drafting == "learned":
         asked = applied(spec.config, sources.words("learned"))
         add_predictions(replace(spec, config=asked), recording, say)
-    return recording
 
 
 # -- the screen ----------------------------------------------------------------------------------
@@ -165,7 +175,7 @@ def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) ->
     lines = ["", f"{place}, room for {spec.slots} experts of each layer ({told})", ""]
     lines += table(advice)
     door = "replay" if spec.config.model.source == "traced" else "run"
-    command = f"python -m specfit.{door} {' '.join([*kept, *best.setting.overrides])}"
+    command = f"python -m specfit.{door} {shlex.join([*kept, *best.setting.overrides])}"
     lines += ["", "best:", f"  {command}"]
     other = advice.drafting if best is plain else plain
     lines += ["", f"why: {sentence(explained(best, other))}"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from specfit.decoding.replay.routes import KnownRoutes
 from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.hardware.reference_models import fits
 from specfit.storage import identity, provenance
+from specfit.storage.atomic import check_writable
 from specfit.storage.manifest import Manifest, RunInfo
 from specfit.storage.request_files import Part, Residency
 from specfit.storage.run_folder import RunStore
@@ -38,6 +39,9 @@ class Watcher:
 
     def calibrates(self) -> None:
         """Forced trees are run, which may take a minute."""
+
+    def resumes(self, parts: Iterator[Part]) -> None:
+        """Before `starts`: the requests that another process has finished, read when asked for."""
 
     def starts(self, total: int, done: int) -> None:
         """Of `total` requests `done` were finished before."""
@@ -56,6 +60,11 @@ class Watchers(Watcher):
     def calibrates(self) -> None:
         for watcher in self._watchers:
             watcher.calibrates()
+
+    def resumes(self, parts: Iterator[Part]) -> None:
+        kept = list(parts)
+        for watcher in self._watchers:
+            watcher.resumes(iter(kept))
 
     def starts(self, total: int, done: int) -> None:
         for watcher in self._watchers:
@@ -90,6 +99,8 @@ def execute(
     """
     check_named(spec)
     results = Path(spec.config.results_dir)
+    if spec.config.force or not (results / (below or "runs") / run_id_of(spec)).is_dir():
+        check_writable(results)  # before anything is loaded
     calibration = None
     if spec.kind.needs_cost:
         calibration = calibrated_cost(spec, build, results / below, watcher.calibrates)
@@ -142,6 +153,8 @@ class Job:
         done = store.finished_requests()
         self._begin(store.cycles_before(), store.last_residency())
         total = len(self._workload.ids)
+        if done:
+            watcher.resumes(store.finished_parts())
         watcher.starts(total, len(done))
         for index in range(len(done), total):
             part = self._serve(index, watcher)

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from specfit.base.config import RunConfig, declared, from_hydra
+from specfit.base.entry import INTERRUPTED, absent_module, cannot_use, one_line, print_error
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
-from specfit.workflows.hydra_workers import JobResult, print_error
+from specfit.workflows.hydra_workers import JobResult
 
+TEXTS = (
+    *("results_dir", "path", "dataset_path", "profile", "tokenizer", "recording", "trace"),
+    *("template", "system", "repository", "revision", "hub"),
+)
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "do_sample", "num_beams")
 HYDRA_FLAGS = (
     *("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run"),
@@ -26,7 +33,6 @@ HYDRA_FLAGS = (
     *("--experimental-rerun", "--info"),
 )
 ALIASES = {"record.from": "record.source"}  # `from` is a word of Python's own
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def hydra_command(job: Callable[[Any], int]) -> int:
@@ -97,10 +103,14 @@ def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
     try:
         return job(composed), ""
     except SpecfitError as error:
-        return 2, hydra_workers.one_line(error)
+        return 2, one_line(error)
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        return 2, f"cannot use{where} ({error.strerror}); see results_dir and paths"
+        return 2, cannot_use(error)
+    except ModuleNotFoundError as error:
+        absent = absent_module(error)
+        if absent is None:
+            raise
+        return 2, absent
     except (MemoryError, RuntimeError) as error:
         trouble = device_trouble(error)
         if trouble is not None:
@@ -177,11 +187,62 @@ def explain(error: Exception) -> str:
     if first.startswith("Could not override"):
         return unknown_key(first.split("'")[1])
     if first.startswith("Ambiguous value for argument"):
-        return f"{first.split(chr(39))[1]} names several values; add -m to run them one by one"
-    if first.startswith("Error parsing override") and "EQUAL" in str(error):
-        return f"{first.split(chr(39))[1]!r} is not key=value, as in cache_slots=12"
+        text = named_in(first)
+        form = quoted_form(text) if is_text(text) else None
+        return f"{text} names several values; add -m to run them one by one" + (
+            f", or for one path with a comma write {form}" if form else ""
+        )
+    refused = getattr(error, "override", None)  # of Hydra's parser, else in its sentence
+    if refused is None and first.startswith("Error parsing override"):
+        refused = named_in(first)
+    if refused is not None:
+        form = quoted_form(refused) if is_text(refused) else None
+        if form is None:
+            return f"{refused!r} is not key=value, as in cache_slots=12"
+        return f"{refused} has characters of Hydra's grammar; to mean them as they are write {form}"
     cause = str(error.__cause__ or "").splitlines()
     return f"{first}: {cause[0]}" if cause else " ".join(lines)
+
+
+def named_in(sentence: str) -> str:
+    """What Hydra's sentence has in quotes, quotes of its own included."""
+    return sentence[sentence.index("'") + 1 : sentence.rindex("'")]
+
+
+def is_text(override: str) -> bool:
+    """Whether the value is one that may have any character: a path, or words for a model."""
+    key, _, value = override.partition("=")
+    return "/" in value or key.split(".")[-1] in TEXTS
+
+
+def quoted_form(override: str) -> str | None:
+    """`key=value` so that a shell and Hydra take the value as it stands, ready to paste; None where
+    it is no key and value."""
+    key, equals, value = override.partition("=")
+    return shlex.quote(as_text(key, value)) if equals and key.strip() and value else None
+
+
+def as_text(key: str, value: object) -> str:
+    """The override that gives `key` this text, whatever characters it has (as of a path)."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    text, parser = str(value), OverridesParser.create()
+    escaped = text.replace("${", "\\${")
+    for form in (escaped, *(f"{q}{_inside(escaped, q)}{q}" for q in "\"'")):
+        try:
+            parsed = parser.parse_override(f"{key}={form}").value()
+        except HydraException:
+            continue
+        if parsed == escaped:
+            return f"{key}={form}"
+    raise SpecfitError(f"{key}: {text!r} has characters that Hydra cannot take; use another name")
+
+
+def _inside(text: str, quote: str) -> str:
+    """Hydra's quoting: a backslash before the quote, and twice the backslashes before one."""
+    made = re.sub(rf"(\\*){quote}", rf"\1\1\\{quote}", text)
+    return re.sub(r"(\\+)$", r"\1\1", made)
 
 
 def unknown_key(key: str) -> str:

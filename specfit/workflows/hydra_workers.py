@@ -10,12 +10,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import sys
+import shutil
 import uuid
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from specfit.base.entry import print_error
 from specfit.base.types import SpecfitError
 
 # Choice of hydra/launcher -> the module that has it, and our extra that installs it.
@@ -25,6 +26,8 @@ LAUNCHERS = {
     "submitit_local": ("hydra_plugins.hydra_submitit_launcher", "slurm"),
     "submitit_slurm": ("hydra_plugins.hydra_submitit_launcher", "slurm"),
 }
+PROGRAMS = {"submitit_slurm": ("sbatch", "srun")}
+"""What a launcher calls, beside its library."""
 LIBRARIES = ("joblib.", "ray.", "submitit.")  # whose errors mean a worker, not a defect of ours
 
 # conf/hydra/launcher/*.yaml have the launchers' own names, so that hydra/launcher=joblib is one of
@@ -54,15 +57,6 @@ def keep_exit_code(code: int, sentence: str, token: str) -> JobResult:
     return JobResult(code, sentence, token)
 
 
-def print_error(error: Exception) -> None:
-    """The error as one line on stderr."""
-    print(f"specfit: {one_line(error)}", file=sys.stderr)
-
-
-def one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def here() -> tuple[str, int]:
     """This process, among those of every machine of a sweep."""
     return platform.node(), os.getpid()
@@ -86,6 +80,12 @@ def refuse_absent(arguments: Sequence[str]) -> None:
                 raise SpecfitError(
                     f"hydra/launcher={name} is not installed; pip install 'specfit[{extra}]'"
                 )
+            absent = [tool for tool in PROGRAMS.get(name, ()) if shutil.which(tool) is None]
+            if absent:
+                raise SpecfitError(
+                    f"hydra/launcher={name} needs {' and '.join(absent)}, and no folder of PATH "
+                    "has it; start it where jobs are submitted, or use hydra/launcher=joblib"
+                )
 
 
 def is_installed(module: str) -> bool:
@@ -95,11 +95,21 @@ def is_installed(module: str) -> bool:
         return False
 
 
+def _raised_in(error: BaseException) -> str:
+    """The module whose line raised it, as in `submitit.slurm.slurm`."""
+    at, name = error.__traceback__, ""
+    while at is not None:
+        name, at = str(at.tb_frame.f_globals.get("__name__", "")), at.tb_next
+    return name
+
+
 def lost_worker(error: BaseException) -> str | None:
     """A sentence where a launcher's library says that a worker died or was never there."""
-    if not any(kind.__module__.startswith(LIBRARIES) for kind in type(error).__mro__):
-        return None
     first = next(iter(str(error).strip().splitlines()), "")
+    if not any(kind.__module__.startswith(LIBRARIES) for kind in type(error).__mro__):
+        if not _raised_in(error).startswith(("ray.", "submitit.")):
+            return None
+        return f"the launcher cannot start its jobs ({type(error).__name__}: {first})"
     return (
         f"a worker of the sweep was lost ({type(error).__name__}: {first}); "
         "the same command goes on after the last finished requests"

@@ -5,13 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from specfit.base.config import from_hydra
+from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
 
 
 def run(composed: Any) -> int:
     """Exit code: 0, or 3 when every request failed."""
     config = from_hydra(composed)  # before torch is imported: a typo is answered at once
+    spec = resolved(config)
+    from specfit.storage.rows import load_run
+    from specfit.workflows.progress import opening, say, say_failed
+    from specfit.workflows.trace import write_trace
+
+    for line in opening(spec):
+        say(line)
+    outcome = perform(spec)
+    show(spec, outcome)
+    if config.trace is not None:
+        say(f"trace: {write_trace(spec, outcome)}")
+    finished = load_run(outcome.folder)
+    say_failed(finished)
+    return 0 if finished.ok_ids else 3
+
+
+def resolved(config: RunConfig) -> Any:
+    """The run's spec. Raises SpecfitError for what a run refuses before it loads anything."""
     if config.record.shard is not None:
         raise SpecfitError(
             "record.shard splits a recording, not a run: a run's expert cache carries over from "
@@ -19,19 +37,11 @@ def run(composed: Any) -> int:
             "shards, merge them and replay the whole"
         )
     from specfit.decoding.resolve import resolve
-    from specfit.storage.rows import load_run
-    from specfit.workflows.progress import opening, say
-    from specfit.workflows.trace import check_request, write_trace
+    from specfit.workflows.trace import check_request
 
     spec = resolve(config)
     check_request(spec)
-    for line in opening(spec):
-        say(line)
-    outcome = perform(spec)
-    show(spec, outcome)
-    if config.trace is not None:
-        say(f"trace: {write_trace(spec, outcome)}")
-    return 0 if load_run(outcome.folder).ok_ids else 3
+    return spec
 
 
 def perform(spec: Any) -> Any:

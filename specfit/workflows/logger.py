@@ -20,6 +20,7 @@ from specfit.report.run_summary import closing_table
 from specfit.storage.manifest import MANIFEST
 from specfit.storage.request_files import Part
 from specfit.storage.rows import baseline_of, load_run
+from specfit.storage.run_folder import RunStore
 from specfit.storage.tables import FILES
 from specfit.workflows.execute import Watcher
 
@@ -51,6 +52,11 @@ class Logger(Watcher):
         if self._run is not None:  # `finished` was not reached: the run failed
             self._try(lambda: self._run.finish(exit_code=1))
 
+    def resumes(self, parts: Iterator[Part]) -> None:
+        """This home is a new one: it gets what the process before has told to another."""
+        for part in parts:
+            self.finishes_request(part)
+
     def starts(self, total: int, done: int) -> None:
         self._seen = done
 
@@ -61,7 +67,9 @@ class Logger(Watcher):
         self._seen += 1
 
     def finished(self, folder: Path) -> None:
-        """A run that was found finished is logged as well: its table, rows and figures."""
+        """A run that was found finished is logged as well: requests, table, rows and figures."""
+        if self._run is not None and not self._seen:
+            self.resumes(RunStore(folder.parent, folder.name).finished_parts())
         if self._run is not None:
             self._try(lambda: self._close(folder))
 

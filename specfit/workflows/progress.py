@@ -17,12 +17,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from specfit.base.entry import print_error
 from specfit.base.paths import CONF
+from specfit.base.types import SpecfitError
 from specfit.decoding.cycle import Cycle
 from specfit.decoding.spec import RunSpec
 from specfit.hardware.profile import Profile
 from specfit.report.clock_check import clock_sentence
+from specfit.report.run_summary import failures
 from specfit.storage.request_files import Part
+from specfit.storage.rows import RunRows
 from specfit.workflows.execute import Watcher
 
 UNITS = ("_ms", "_us", "_gbps")
@@ -36,6 +40,13 @@ _CONSOLE = Console(soft_wrap=True, highlight=False, markup=False)
 
 def say(text: str) -> None:
     _CONSOLE.print(text)
+
+
+def say_failed(run: RunRows) -> None:
+    """The last line of a run some of whose requests failed, on stderr."""
+    why = failures(run)
+    if why is not None:
+        print_error(SpecfitError(f"run {run.info.run_id}, {len(run.request_ids)} requests: {why}"))
 
 
 def headline(spec: RunSpec) -> str:

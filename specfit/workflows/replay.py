@@ -22,7 +22,7 @@ def replay(composed: Any) -> int:
     from specfit.storage.recording.files import find_recording, read_once
     from specfit.storage.rows import load_run
     from specfit.workflows.execute import execute
-    from specfit.workflows.progress import Progress, opening, say
+    from specfit.workflows.progress import Progress, opening, say, say_failed
 
     config = from_hydra(composed)
     if config.recording is None:
@@ -41,4 +41,5 @@ def replay(composed: Any) -> int:
     table = closing_table(finished, None, Path(config.results_dir))
     say(render(table, f"run {finished.info.run_id}, {state}"))
     say(f"rows: {outcome.folder}")
+    say_failed(finished)
     return 0 if finished.ok_ids else 3

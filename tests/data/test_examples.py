@@ -120,7 +120,7 @@ def test_gsm8k_rows_are_spec_benchs(specfit_data: Path) -> None:
 def test_rows_are_found_by_letters_and_digits() -> None:
     split = ["It\u2019s 3 o'clock.", "Two?", "Three!"]
     assert rows_of(split, ["three", "not there", "Its 3 o'clock"]) == [2, 0]
-    with pytest.raises(ValueError, match=r"one text in rows \[0, 1\]"):
+    with pytest.raises(SpecfitError, match=r"one text in rows \[0, 1\]"):
         rows_of(["a b", "a-b"], ["ab"])
 
 

@@ -14,7 +14,7 @@ from specfit.decoding.spec import answerable
 from specfit.models.drafter.checkpoint import load_head
 from specfit.storage import identity
 from specfit.storage.recording.files import Recording, read_recording
-from specfit.workflows.hydra_cli import compose
+from specfit.workflows.hydra_cli import as_text, compose
 from specfit.workflows.progress import say
 from specfit.workflows.recording.recorder import make_recording, recording_identity
 
@@ -28,12 +28,12 @@ def recorded(dataset: str, split: str, requests: int, results: Path) -> Recordin
 
 def recorded_gsm8k(train: Path, requests: int, results: Path) -> Recording:
     """The first rows of the real GSM8K train file, which the target was trained on."""
-    said = ["dataset=gsm8k", f"dataset.path={train}", "dataset.rows=[]", f"limit={requests}"]
+    said = ["dataset=gsm8k", as_text("dataset.path", train), "dataset.rows=[]", f"limit={requests}"]
     return _made([*said, f"max_new_tokens={GSM8K_NEW_TOKENS}"], results)
 
 
 def _made(said: list[str], results: Path) -> Recording:
-    config = from_hydra(compose([*said, "record.features=true", f"results_dir={results}"]))
+    config = from_hydra(compose([*said, "record.features=true", as_text("results_dir", results)]))
     spec = resolve(config, config.record.split)
     who = recording_identity(spec)
     folder = results / "recordings" / identity.digest(who)
@@ -55,7 +55,7 @@ class Pair:
 def pair_of(results: Path) -> Pair:
     from transformers import AutoConfig
 
-    spec = resolve(from_hydra(compose([f"results_dir={results}"])))
+    spec = resolve(from_hydra(compose([as_text("results_dir", results)])))
     shape = spec.geometry.vocabulary, spec.geometry.hidden
     head = load_head(
         spec.drafter_folder,

@@ -18,7 +18,7 @@ from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import Recording, find_recording, read_once
 from specfit.storage.rows import load_run
 from specfit.workflows.advice import Tried, advise_on, settings, sources_of, try_all
-from specfit.workflows.advise import facts_of, recorded
+from specfit.workflows.advise import facts_of, predicted, recorded
 from specfit.workflows.progress import say
 from specfit.workflows.studies.stored import stored_config
 
@@ -34,6 +34,7 @@ def study(folder: Path) -> dict[str, Any]:
     spec = facts_of(config, ["cache_slots"])
     sources = sources_of(spec)
     short = recorded(spec, sources, say)
+    predicted(spec, sources, whole, say)
     found = {}
     for slots in SLOTS:
         wanted = settings(slots, sources)

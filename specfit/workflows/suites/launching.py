@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from specfit.base.entry import print_error
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
-from specfit.workflows.hydra_cli import explain, store_schema, task_of
+from specfit.workflows.hydra_cli import as_text, explain, store_schema, task_of
 from specfit.workflows.suites.planning import Planned
 
 
@@ -30,9 +31,9 @@ def launch(cells: Sequence[Planned], results: Path, launcher: str, values: Seque
 
     hydra_workers.refuse_absent([f"hydra/launcher={launcher}"])
     store_schema()
-    lines = [[*one.overrides, f"results_dir={results}"] for one in cells]
+    lines = [[*one.overrides, as_text("results_dir", results)] for one in cells]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        chosen = [f"hydra/launcher={launcher}", *values, f"results_dir={results}"]
+        chosen = [f"hydra/launcher={launcher}", *values, as_text("results_dir", results)]
         made = _launcher(chosen, task_of(run, []))
         try:
             ended = made.launch(lines, initial_job_idx=0)
@@ -40,7 +41,7 @@ def launch(cells: Sequence[Planned], results: Path, launcher: str, values: Seque
             lost = hydra_workers.lost_worker(error)
             if lost is None:
                 raise
-            hydra_workers.print_error(SpecfitError(lost))
+            print_error(SpecfitError(lost))
             return
     for job in ended:
         try:

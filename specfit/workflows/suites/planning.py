@@ -134,12 +134,12 @@ def work_of(line: Sequence[str], results: Path, is_replay: bool) -> Work:
     from specfit.decoding.resolve import resolve
     from specfit.storage.identity import digest
     from specfit.workflows.execute import run_id_of
-    from specfit.workflows.hydra_cli import explain
+    from specfit.workflows.hydra_cli import as_text, explain
     from specfit.workflows.recording.recorder import recording_identity
     from specfit.workflows.suites.composing import composed
 
     try:
-        spec = resolve(from_hydra(composed([*line, f"results_dir={results}"])))
+        spec = resolve(from_hydra(composed([*line, as_text("results_dir", results)])))
         recording = digest(recording_identity(spec)) if is_replay else None
         requests = len(spec.workload.ids)
         return Work(run_id_of(spec), spec.config, spec.slots, requests, recording)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from specfit.base.config import RunConfig
+from specfit.base.entry import one_line, print_error
 from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import MANIFEST, Recording, read_once
+from specfit.storage.rows import load_run
 from specfit.storage.suite import Cell
-from specfit.workflows.hydra_cli import guarded, print_error
+from specfit.workflows.hydra_cli import attempt
+from specfit.workflows.progress import say_failed
 from specfit.workflows.studies import study_named, write_study
 from specfit.workflows.suites.files import key_of
 from specfit.workflows.suites.planning import Plan, Planned
@@ -28,26 +33,54 @@ def todo(plans: Sequence[Plan], results: Path) -> list[Planned]:
     return list(missing.values())
 
 
-def run_all(cells: Sequence[Planned], results: Path, say: Say) -> list[Cell]:
-    """Runs every one, whatever happened to those before; returns those that failed."""
+@dataclass(frozen=True)
+class Failed:
+    cell: Cell
+    why: str
+
+    def sentence(self) -> str:
+        cell = self.cell
+        return f"failed: {cell.kind} {cell.id} ({cell.label}): {cell.overrides}: {self.why}"
+
+
+def sentences(failed: Sequence[Failed]) -> list[str]:
+    """One for each reason: the first cell that gives it, and how many share it."""
+    counts = Counter(one.why for one in failed)
+    first = {one.why: one for one in reversed(failed)}
+    return [
+        one.sentence() + (f" (and {counts[why] - 1} cells more)" if counts[why] > 1 else "")
+        for why, one in sorted(first.items(), key=lambda item: failed.index(item[1]))
+    ]
+
+
+def run_all(cells: Sequence[Planned], results: Path, say: Say) -> list[Failed]:
+    """Runs every one, whatever happened to those before; returns those that failed, and why."""
     failed = []
     for number, one in enumerate(cells, 1):
         say(f"== {number} of {len(cells)}: {one.cell.kind} {one.cell.id}, {one.cell.label}")
-        if not succeeds(one, results, say):
-            failed.append(one.cell)
+        why = reason_of_failing(one, results, say)
+        if why:
+            failed.append(Failed(one.cell, why))
     return failed
 
 
-def succeeds(one: Planned, results: Path, say: Say) -> bool:
+def reason_of_failing(one: Planned, results: Path, say: Say) -> str:
+    """Empty where the cell was run. The reason is said at once, too."""
+
     def job(_: object) -> int:
         RUNNERS[one.cell.kind](one, results, say)
         return 0
 
     try:
-        return guarded(job, None) == 0 and one.cell.is_there(results)
-    except Exception:  # a defect of one cell is shown and stops no other
+        code, why = attempt(job, None)
+    except Exception as error:  # a defect of one cell is shown and stops no other
         traceback.print_exc()
-        return False
+        return f"a defect, {type(error).__name__}: {one_line(error)}"
+    if why:
+        print_error(SpecfitError(why))
+    if code == 0 and not one.cell.is_there(results):
+        return "it left no finished rows"
+    return why
 
 
 # -- one of each kind ------------------------------------------------------------------------------
@@ -58,7 +91,7 @@ def _run(one: Planned, results: Path, say: Say) -> None:
     from specfit.workflows.live_run import perform
 
     assert one.work is not None, "a run has a config"
-    _check_id(one, perform(resolve(one.work.config)).folder)
+    _check_done(one, perform(resolve(one.work.config)).folder)
 
 
 def _replay(one: Planned, results: Path, say: Say) -> None:
@@ -74,7 +107,7 @@ def _replay(one: Planned, results: Path, say: Say) -> None:
     said = [key_of(item) for item in one.overrides]
     spec = resolve_replay(config, recording, said)
     with Progress(spec) as progress:
-        _check_id(one, execute(spec, replay_runtime, progress, below=BELOW).folder)
+        _check_done(one, execute(spec, replay_runtime, progress, below=BELOW).folder)
 
 
 def _recorded(one: Planned, results: Path, say: Say) -> Recording:
@@ -129,6 +162,7 @@ RUNNERS: dict[str, Callable[[Planned, Path, Say], None]] = {
 }
 
 
-def _check_id(one: Planned, folder: Path) -> None:
+def _check_done(one: Planned, folder: Path) -> None:
+    say_failed(load_run(folder))
     if folder.name != one.cell.id:
         print_error(SpecfitError(f"{one.cell.id} became {folder.name}: code or files changed"))
