@@ -336,6 +336,13 @@ class RunConfig(Section):
     trace: str | None = key(
         None, "a request id: write its timeline as a Chrome trace", hashed=False
     )
+    compare: bool | None = key(
+        None,
+        "true: beside AR, AR + cache and EAGLE-3 + cache, recorded and replayed; false: alone; "
+        "null: true for the packaged models, else beside finished runs",
+        hashed=False,
+    )
+    show: int = key(0, "so many requests: prompt, answer, reference", at_least=0, hashed=False)
 
     @property
     def request_limit(self) -> int | None:

@@ -6,10 +6,14 @@ Imports nothing but the standard library: it must work where nothing else is ins
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from specfit.base.types import SpecfitError
+
+BEGUN = time.monotonic()
+"""Every entry point imports this module before anything large."""
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 EXTRA = {
@@ -24,6 +28,11 @@ EXTRA = {
     "triton": "dev",
 }
 """Module -> the extra that installs it; `run` has all others."""
+
+
+def waited_s() -> float:
+    """Seconds since this process was started: imports, loading, calibration, everything."""
+    return time.monotonic() - BEGUN
 
 
 def print_error(error: Exception) -> None:

@@ -45,6 +45,7 @@ def hydra_command(job: Callable[[Any], int]) -> int:
     store_schema()
     codes: list[int] = []
     hydra_workers.exit_codes.clear()
+    hydra_workers.finished_runs.clear()
     try:
         refuse_sampling(sys.argv[1:])
         refuse_flags(sys.argv[1:])
@@ -69,7 +70,21 @@ def hydra_command(job: Callable[[Any], int]) -> int:
         print_error(SpecfitError(lost))
         codes.append(2)
     codes += hydra_workers.exit_codes.values()
+    close_sweep()
     return 2 if 2 in codes else max(codes, default=0)
+
+
+def close_sweep() -> None:
+    """One table of everything that a sweep has run."""
+    folders = list(dict.fromkeys(hydra_workers.finished_runs))
+    if not folders:
+        return
+    from specfit.report.comparison import sweep_table
+    from specfit.storage.rows import load_run
+    from specfit.workflows.progress import say
+
+    for line in sweep_table([load_run(folder) for folder in folders]):
+        say(line)
 
 
 def task_of(job: Callable[[Any], int], codes: list[int]) -> Callable[[Any], JobResult | None]:
@@ -80,8 +95,9 @@ def task_of(job: Callable[[Any], int], codes: list[int]) -> Callable[[Any], JobR
         """`codes` of another process is a copy: from there the end of a job is sent home."""
         if hydra_workers.here() != home:
             hydra_workers.prepare_worker()
+            hydra_workers.finished_runs.clear()
             code, sentence = attempt(job, composed)
-            return JobResult(code, sentence) if code else None
+            return JobResult(code, sentence, folders=tuple(hydra_workers.finished_runs))
         codes.append(guarded(job, composed))
         return None
 
