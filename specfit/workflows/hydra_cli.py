@@ -15,11 +15,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from specfit import __version__
 from specfit.base.config import RunConfig, declared, from_hydra
 from specfit.base.entry import INTERRUPTED, absent_module, cannot_use, one_line, print_error
-from specfit.base.paths import CONF
+from specfit.base.paths import CONF, PACKAGE
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
+from specfit.workflows.command_help import help_template
 from specfit.workflows.hydra_workers import JobResult
 
 TEXTS = (
@@ -42,11 +44,14 @@ def hydra_command(job: Callable[[Any], int]) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    store_schema()
+    store_schema(job.__name__)
     codes: list[int] = []
     hydra_workers.exit_codes.clear()
     hydra_workers.finished_runs.clear()
     try:
+        if sys.argv[1:] == ["--version"]:
+            print(f"specfit {__version__}")
+            return 0
         refuse_sampling(sys.argv[1:])
         refuse_flags(sys.argv[1:])
         hydra_workers.refuse_absent(sys.argv[1:])
@@ -71,6 +76,8 @@ def hydra_command(job: Callable[[Any], int]) -> int:
         codes.append(2)
     codes += hydra_workers.exit_codes.values()
     close_sweep()
+    for line in hydra_workers.log_lines(sys.argv[1:]):
+        print(line)
     return 2 if 2 in codes else max(codes, default=0)
 
 
@@ -254,9 +261,18 @@ def _inside(text: str, quote: str) -> str:
 
 
 def unknown_key(key: str) -> str:
+    if key == "experiment":
+        return f"experiments are suites: make reproduce SUITE=<name>; {suites()}"
     close = difflib.get_close_matches(key, list(known_keys()), n=1)
     hint = f"did you mean {close[0]}?" if close else "--help lists every key"
     return f"unknown key {key}; {hint}"
+
+
+def suites() -> str:
+    """The names in experiments/, of a checkout."""
+    folder = PACKAGE.parent / "experiments"
+    names = sorted(path.stem for path in folder.glob("*.yaml")) if folder.is_dir() else []
+    return f"suites are {', '.join(names)}" if names else "they are in the repository"
 
 
 def known_keys() -> Iterator[str]:
@@ -306,27 +322,10 @@ def config_of(overrides: Sequence[str]) -> RunConfig:
         raise SpecfitError(explain(error)) from None
 
 
-def store_schema() -> None:
+def store_schema(command: str = "run") -> None:
+    """The schema that conf/config.yaml begins with, and `--help` of this command."""
     from hydra.core.config_store import ConfigStore
 
     store = ConfigStore.instance()
     store.store(name="schema", node=RunConfig)
-    store.store(group="hydra/help", name="specfit", node={"template": help_template()})
-
-
-def help_template() -> str:
-    """`--help`: groups and their choices, every value with what it is for, the composed config."""
-    lines = []
-    for name, item in declared():
-        about, words = item.metadata.get("about", ""), item.metadata.get("one_of", ())
-        said = "; ".join(part for part in (about, ", ".join(words)) if part)
-        if said:
-            lines.append(f"  {name:28}{said}")
-    return "\n".join(
-        (
-            "python -m specfit.<command> group=choice key=value ..",
-            *("", "Groups and their choices:", "", "$APP_CONFIG_GROUPS"),
-            *("Values (null is none):", "", *lines),
-            *("", "The config that these arguments give:", "", "$CONFIG"),
-        )
-    )
+    store.store(group="hydra/help", name="specfit", node={"template": help_template(command)})

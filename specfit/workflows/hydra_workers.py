@@ -104,6 +104,15 @@ def refuse_absent(arguments: Sequence[str]) -> None:
                 )
 
 
+def log_lines(arguments: Sequence[str]) -> list[str]:
+    """Where jobs of submitit, which have no terminal, have written what they print."""
+    said = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    if not said.get("hydra/launcher", "").startswith("submitit"):
+        return []
+    folder = f"{said.get('results_dir', 'results')}/sweeps/submitit"
+    return [f"each job's own lines: {folder}/<job>/<job>_0_log.out, and .err beside it"]
+
+
 def is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from specfit.base.types import RequestError
@@ -51,3 +53,20 @@ def marked(run: RunRows, name: str, tokenizer: Any) -> str:
 
 def _piece(ids: Sequence[int], tokenizer: Any, before: str, after: str) -> list[str]:
     return [f"{before}{tokenizer.decode(ids, skip_special_tokens=True)}{after}"] if ids else []
+
+
+def show(named: str, results: Path, count: int) -> None:
+    """Prints `count` requests of a finished run. Raises SpecfitError."""
+    from specfit.decoding.resolve import resolve
+    from specfit.storage.find import find_run
+    from specfit.storage.rows import load_run
+    from specfit.workflows.progress import say
+    from specfit.workflows.studies.stored import stored_run
+
+    folder = find_run(named, results)
+    config = replace(stored_run(folder), results_dir=str(results), recording=None)
+    run = load_run(folder)
+    info = run.info
+    say(f"run {info.run_id}: {info.selector}, {info.cache_slots} slots, {info.dataset}, {info.model}")
+    for line in texts_of(resolve(config), run, count):
+        say(line)
