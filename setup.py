@@ -7,7 +7,13 @@ setup(
     packages=[*find_packages(include=["specfit", "specfit.*"]), "specfit.conf"],
     package_dir={"specfit.conf": "conf"},
     package_data={
-        "specfit": ["weights/**", "data/**/*.txt", "report/**/*.css", "report/**/*.jinja"],
+        "specfit": [
+            "weights/**",
+            "data/**/*.txt",
+            "data/traces/*",
+            "report/**/*.css",
+            "report/**/*.jinja",
+        ],
         "specfit.conf": ["**/*.yaml"],
     },
 )

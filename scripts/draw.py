@@ -37,9 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     is_plain = options.results.resolve() == IMAGES.parents[1] / "results" and not reader.variant
     if FRONT in names and is_plain and picture.is_file():
         IMAGES.mkdir(exist_ok=True)
-        atomic.write_file(
-            IMAGES / "front.png", lambda path: path.write_bytes(picture.read_bytes())
-        )
+        atomic.write_file(IMAGES / "front.png", lambda path: path.write_bytes(picture.read_bytes()))
     return code
 
 

@@ -2,7 +2,7 @@
 
     python scripts/keep_reference.py [--suite table_2 ..] [--results results]
 
-Full-size suites as shipped, no previews and nobody's overrides. A run keeps its cycles, requests,
+Full-size suites as shipped: no previews, no overrides. A run keeps its cycles, requests,
 run.yaml, manifest and the coefficients of its fit; paths of the machine are cut from command lines
 and run.yaml. Suites that are not named keep the rows they have; what no suite of the reference
 names any more is dropped. `--suite` without a name packs what is there anew. Prints bytes per run.

@@ -17,11 +17,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from specfit.base.entry import needs_extras, script  # noqa: E402
+from specfit.base.entry import script  # noqa: E402
 
-with needs_extras():
-    from scripts.readme_columns import README, filled
-
+README = ROOT / "README.md"
 FOLDER = ROOT / "results" / "device"
 BEGIN, END = "<!-- device: python scripts/readme_device.py -->", "<!-- end of device -->"
 NONE = "No device figures yet: not measured."
@@ -29,11 +27,12 @@ HEADER = (
     "device",
     "date",
     "equal ids (fp32)",
-    "kernels, x the loop at 8 rows",
+    "kernels at 8 rows, of the memory's bandwidth",
     "modelled clock, worst error",
     "copies, GB/s (of a plain copy)",
     "30B dummy: load",
     "uncached AR cycle (most allowed)",
+    "resident AR beside waiting (goal)",
     "tokens/s: AR, AR 48, EAGLE-3 48, SpecFit 48",
 )
 SYSTEMS = ("ar", "ar_48", "eagle3_48", "specfit_48")
@@ -63,6 +62,7 @@ def row(document: Figures) -> list[str]:
         copies(document),
         number(figures(document, "dummy").get("load_s"), "{:.0f} s"),
         uncached(document),
+        resident(document),
         ", ".join(speed(document, name) for name in SYSTEMS),
     ]
 
@@ -83,8 +83,8 @@ def verdict(document: Figures, name: str) -> str:
 
 def kernels(document: Figures) -> str:
     timings = figures(document, "kernels").get("timings", [])
-    at_8 = [timing["speedup"] for timing in timings if timing["rows"] == 8]
-    return f"{number(at_8[0] if at_8 else None, '{:.1f}')} ({verdict(document, 'kernels')})"
+    at_8 = [timing["share_of_memory"] for timing in timings if timing["rows"] == 8]
+    return f"{number(at_8[0] if at_8 else None, '{:.0%}')} ({verdict(document, 'kernels')})"
 
 
 def clock(document: Figures) -> str:
@@ -106,6 +106,12 @@ def uncached(document: Figures) -> str:
     return f"{number(cycle, '{:.0f}')} ms ({number(dummy.get('uncached_bound_ms'), '{:.0f}')})"
 
 
+def resident(document: Figures) -> str:
+    dummy = figures(document, "dummy")
+    beside, goal = dummy.get("resident_beside_ms"), dummy.get("resident_goal_ms")
+    return f"{number(beside, '{:.1f}')} ms ({number(goal, '{:.0f}')})"
+
+
 def speed(document: Figures, name: str) -> str:
     return number(system(figures(document, "dummy"), name).get("tokens_per_second"), "{:.2f}")
 
@@ -121,7 +127,10 @@ def number(value: float | None, shape: str) -> str:
 
 
 def rewritten(text: str) -> str:
-    return filled(text, BEGIN, END, table())
+    """`text` with the block between the markers made anew."""
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ import sys
 from specfit.base.entry import needs_extras, script
 
 with needs_extras():
-    from scripts.readme_device import README, filled
+    from scripts.readme_device import README
     from specfit.report.artifact import options_of, reader_of
     from specfit.report.artifacts.front import readme_table
     from specfit.report.reader import ResultsReader
@@ -21,7 +21,9 @@ BEGIN, END = "<!-- results: python scripts/readme_results.py -->", "<!-- end of 
 
 
 def rewritten(text: str, reader: ResultsReader) -> str:
-    return filled(text, BEGIN, END, readme_table(reader))
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{readme_table(reader)}\n{END}{after}"
 
 
 def main(argv: list[str] | None = None) -> int:

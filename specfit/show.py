@@ -1,4 +1,4 @@
-"""`python -m specfit.show <run>`: prompts, answers and references, with accepted drafts in brackets.
+"""`python -m specfit.show <run>`: prompts, answers, references, with accepted drafts in brackets.
 
 A run is an id in results/runs, the first letters of one, or a folder. Needs the run's tokenizer and
 dataset, and reads no weight.

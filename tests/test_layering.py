@@ -32,7 +32,9 @@ ROOMS: dict[str, set[str]] = {
 ROOMS["workflows"] = set(ROOMS)
 DOORS = ("run", "record", "replay", "calibrate", "probe", "doctor", "advise", "explain", "show")
 TOP = {"__init__", "__main__", "api", *DOORS}
-ALLOWED = ROOMS | {door: {"base", "workflows"} for door in DOORS} | {"__main__": set(), "api": set(ROOMS)}
+ALLOWED = (
+    ROOMS | {door: {"base", "workflows"} for door in DOORS} | {"__main__": set(), "api": set(ROOMS)}
+)
 ALLOWED["explain"] = {"base", "storage", "report"}
 
 # Module or package -> packages it must not reach, not even through the modules it imports.

@@ -1,6 +1,6 @@
 """Are the ids of every finished run the target's own? Compares them with plain `generate`.
 
-    python scripts/check/ids.py --dataset embedded_gsm8k
+    python scripts/check/ids.py dataset=embedded_gsm8k
 
 Runs `transformers`' greedy `generate` (fp32, no offload, no specfit code but the prompts) on the
 requests of the dataset and compares each finished run's rows with it, one line per run. A mismatch

@@ -1,7 +1,7 @@
 """How close the decisions were where two runs part: logits, routers, ratios of selections.
 
 fp32 resolves about 1e-7. Where a decision was closer than `NEAR`, a forward of another shape may
-take the other side by itself; anything further apart is a defect of somebody.
+take the other side by itself; anything further apart is a defect of the code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What only a GPU can show, in one process: equality, kernels, the probe, the dummy 30B.
+"""What only a GPU can show, in one process: equality, kernels, the probes, the dummy 30B.
 
 Started by check.sh. Every section has its own verdict; one that fails or runs out of time is
 written down as such and the next one runs. `--small --device cpu` is the rehearsal on a CPU.
@@ -11,6 +11,7 @@ import importlib.metadata
 import json
 import platform
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -56,7 +57,7 @@ class Check:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.begun = options, time.monotonic()
         self.device = torch.device(options.device)
-        self.scratch = options.out / "scratch"
+        self.scratch = Path(tempfile.mkdtemp(prefix="device_check_"))
         pair = options.pair or ROOT / "specfit" / "weights" / "embedded"
         self.pair = [f"model.path={pair / 'target'}", f"drafter.path={pair / 'drafter'}"]
         self.tokenizer = pair / "target"
@@ -72,7 +73,9 @@ class Check:
         from specfit.decoding.resolve import resolve
         from specfit.workflows.hydra_cli import compose
 
+        # No answer is scored: the libraries that score are not on a bare machine.
         shared = [f"device={self.options.device}", f"results_dir={self.scratch}"]
+        shared.append("dataset.scorer=null")
         return resolve(from_hydra(compose([*overrides, *shared])))
 
     def run(self, overrides: list[str]) -> Any:
@@ -143,42 +146,64 @@ def low_precision(check: Check) -> tuple[None, Figures]:
 
 
 def kernels(check: Check) -> tuple[bool | None, Figures]:
-    """Error against float64, same bits one by one, and time against the loop at real shapes."""
-    from scripts.device.kernels import errors, timings
+    """Error against float64, same bits one by one, and bytes per second against the memory's."""
+    from scripts.device.kernels import SHARE_GOAL, errors, memory_gbps, timings
 
     if check.device.type != "cuda":
         return None, {"skipped": "kernels need a CUDA device; the interpreter's tests stand in"}
     found = errors(check.device)
-    timed = timings(check.device)
+    bandwidth = memory_gbps(check.device)
+    timed = timings(check.device, bandwidth)
     accurate = all(row["passed"] for row in found)
-    goal = next(row["speedup"] for row in timed if row["rows"] == 8) >= 3.0
-    return accurate and goal, {"errors": found, "timings": timed, "goal": "3x the loop at 8 rows"}
+    met = next(row["share_of_memory"] for row in timed if row["rows"] == 8) >= SHARE_GOAL
+    goal = f"{SHARE_GOAL:.0%} of the memory's bandwidth at 8 rows"
+    figures = {"errors": found, "timings": timed, "memory_gbps": bandwidth, "goal": goal}
+    return accurate and met, figures
 
 
 def probe(check: Check) -> tuple[bool | None, Figures]:
     """The machine's constants, and the modelled clock against the measured one (goal 10 %; the few
     cycles of a rehearsal are not judged)."""
-    from specfit.workflows.probing.probe import GOAL, report
-    from specfit.workflows.probing.profile import probe_machine
-
     limit, tokens = (2, 10) if check.options.small else (4, 48)
     sizes = [f"limit={limit}", f"max_new_tokens={tokens}", f"cache_slots={check.slots}"]
-    config = check.spec([*check.pair, "gpu=local", *sizes]).config
-    found = probe_machine(config, check.slots)
+    return probed(check, [*check.pair, "gpu=local", *sizes], check.slots)
+
+
+def probe_dummy(check: Check) -> tuple[bool | None, Figures]:
+    """The same on the dummy's blocks of 9.4 MB: there a copy's latency is small."""
+    limit, tokens = (2, 8) if check.options.small else (2, 24)
+    sizes = [f"limit={limit}", f"max_new_tokens={tokens}", "cache_slots=48", "gpu=local"]
+    return probed(check, [*dummy_model(check), *sizes], 48)
+
+
+def probed(check: Check, overrides: list[str], slots: int) -> tuple[bool | None, Figures]:
+    from specfit.decoding.live import build_runtime
+    from specfit.workflows.execute import execute
+    from specfit.workflows.probing.probe import GOAL, report
+    from specfit.workflows.probing.profile import probe_machine
+    from specfit.workflows.probing.trials import prepare
+
+    config = check.spec(overrides).config
+    prepare(config, lambda spec: execute(spec, build_runtime, Silent()) and None, print)
+    found = probe_machine(config, slots)
     for line in report(found):
         print(line)
     worst = max(abs(c.error) for c in found.compared)
     return None if check.options.small else worst <= GOAL, found.document()
 
 
-def dummy(check: Check) -> tuple[bool | None, Figures]:
-    """The 30B in shape: load time, uncached AR against its bytes, the systems with an oracle."""
+def dummy_model(check: Check) -> list[str]:
     small = check.options.small
     shapes = [f"+model.shape.{key}={value}" for key, value in TINY.items()] if small else []
     size = "model.num_layers=2" if small else "model.num_layers=48"
+    return ["model=qwen3-30b-a3b-dummy", size, *shapes, f"model.tokenizer={check.tokenizer}"]
+
+
+def dummy(check: Check) -> tuple[bool | None, Figures]:
+    """The 30B in shape: load time, AR uncached and resident, the systems with an oracle."""
+    small = check.options.small
     limit, tokens = (1, 8) if small else (2, 32)
-    shared = ["model=qwen3-30b-a3b-dummy", size, *shapes, f"model.tokenizer={check.tokenizer}"]
-    shared += [f"limit={limit}", f"max_new_tokens={tokens}"]
+    shared = [*dummy_model(check), f"limit={limit}", f"max_new_tokens={tokens}"]
     begin = time.monotonic()
     check_machine(check, shared)
     figures: Figures = {"load_s": round(time.monotonic() - begin, 1)}
@@ -187,6 +212,7 @@ def dummy(check: Check) -> tuple[bool | None, Figures]:
         "ar_48": ("ar_cache", 48),
         "eagle3_48": ("eagle3_cache", 48),
         "specfit_48": ("specfit", 48),
+        "ar_resident": ("ar_cache", "all" if small else "fit"),
     }
     for name, (selector, slots) in trials.items():
         left = check.options.budget - check.elapsed
@@ -202,7 +228,7 @@ def dummy(check: Check) -> tuple[bool | None, Figures]:
             check.cost = row["cycle_ms"] - row["wait_ms"], block_mb / gbps * 1e3
             figures["assumed_cost"] = {"base_ms": check.cost[0], "expert_us": check.cost[1]}
         print(f"dummy {name}: {figures[name]}")
-    return judge_uncached(check, figures)
+    return judge(check, figures)
 
 
 def check_machine(check: Check, shared: list[str]) -> None:
@@ -216,6 +242,7 @@ def numbers(rows: Any) -> Figures:
     from specfit.report.metrics import summarise, totals
 
     s, t = summarise(rows), totals(rows)
+    verify_ns, moved = t.sum("verify_ns"), t.sum("transferred_bytes")
     state = rows.requests.iloc[-1]
     kept = (
         "achieved_h2d_gbps",
@@ -231,24 +258,38 @@ def numbers(rows: Any) -> Figures:
         "cycle_ms": t.sum("cycle_ns") / t.sum("cycles") / 1e6,
         "wait_ms": None if s.wait_ns_per_cycle is None else s.wait_ns_per_cycle / 1e6,
         "mb_per_cycle": t.sum("transferred_bytes") / t.sum("cycles") / 1e6,
+        # Beside the speed of a copy: the link's share of the time it could have been used in.
+        "verify_ms": verify_ns / t.sum("cycles") / 1e6,
+        "verify_gbps": moved / verify_ns if verify_ns else None,
         "hit_rate": s.hit_rate,
         "peak_device_gb": peak_gb(),
         **{key: none_if_missing(state[key]) for key in kept},
     }
 
 
-def judge_uncached(check: Check, figures: Figures) -> tuple[bool | None, Figures]:
-    """An uncached AR cycle takes at most its bytes over the pinned bandwidth, plus 15 ms."""
+BESIDE_MS = 15.0
+"""What a forward of 48 layers may take beside its transfers."""
+
+
+def judge(check: Check, figures: Figures) -> tuple[bool | None, Figures]:
+    """An uncached AR cycle takes at most its bytes over the pinned bandwidth, plus 15 ms; one with
+    its experts resident takes 15 ms beside what it waits."""
     if check.device.type != "cuda" or not isinstance(figures.get("ar"), dict):
         return None, figures
     from specfit.hardware.bandwidth import measure_link
 
     gbps = max(row.gbps for row in measure_link(check.device) if row.memory == "pinned")
     row = figures["ar"]
-    bound = row["mb_per_cycle"] / gbps + 15.0
+    bound = row["mb_per_cycle"] / gbps + BESIDE_MS
     figures |= {"pinned_gbps": gbps, "uncached_bound_ms": bound}
     figures["copies_at_share_of_pinned"] = (row["achieved_h2d_gbps"] or 0.0) / gbps
+    figures["verify_at_share_of_pinned"] = (row["verify_gbps"] or 0.0) / gbps
     met = row["cycle_ms"] <= bound and figures["copies_at_share_of_pinned"] >= 0.95
+    resident = figures.get("ar_resident")
+    if isinstance(resident, dict):
+        beside = resident["cycle_ms"] - (resident["wait_ms"] or 0.0)
+        figures |= {"resident_beside_ms": beside, "resident_goal_ms": BESIDE_MS}
+        met = met and beside <= BESIDE_MS
     return met, figures
 
 
@@ -266,6 +307,7 @@ SECTIONS = {
     "probe": probe,
     "low_precision": low_precision,
     "dummy": dummy,
+    "probe_dummy": probe_dummy,
 }
 
 
@@ -274,7 +316,11 @@ SECTIONS = {
 
 def versions() -> Figures:
     names = ("torch", "transformers", "triton", "numpy", "numba", "hydra-core")
+    from specfit.models.target.attention import backend_name, settle_backend
+
+    settle_backend()
     found: Figures = {"python": platform.python_version(), "cuda": torch.version.cuda}
+    found["attention"] = backend_name() if torch.cuda.is_available() else "not on a GPU"
     for name in names:
         found[name] = None
         with suppress(importlib.metadata.PackageNotFoundError):

@@ -14,6 +14,7 @@ from specfit.experts.arithmetic import Arithmetic, LayerWork, LoopArithmetic, so
 from specfit.experts.kernels.grouped import GroupedArithmetic
 
 HIDDEN, INNER, EXPERTS, TOP_K = 2048, 768, 128, 8
+SHARE_GOAL = 0.6  # of the memory's bandwidth, weights alone counted
 LIMITS = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}
 
 
@@ -74,7 +75,22 @@ def errors(device: torch.device) -> list[dict[str, Any]]:
     return found
 
 
-def timings(device: torch.device) -> list[dict[str, Any]]:
+def memory_gbps(device: torch.device, size: int = 1 << 30) -> float:
+    """Bytes read and written per nanosecond by a copy within the device's memory."""
+    source = torch.empty(size, dtype=torch.uint8, device=device)
+    there = torch.empty_like(source)
+    times = []
+    for _ in range(8):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        there.copy_(source)
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return 2 * size / min(times) / 1e6
+
+
+def timings(device: torch.device, bandwidth: float) -> list[dict[str, Any]]:
     """Median milliseconds of one layer in bfloat16, hits only, kernels and loop."""
     found = []
     loop = LoopArithmetic(torch.nn.functional.silu)
@@ -94,6 +110,7 @@ def timings(device: torch.device) -> list[dict[str, Any]]:
                 "kernels_ms": times["kernels"],
                 "speedup": times["loop"] / times["kernels"],
                 "kernels_gbps": moved / times["kernels"] / 1e6,
+                "share_of_memory": moved / times["kernels"] / 1e6 / bandwidth,
             }
         )
         print(f"kernels, {rows} rows: {found[-1]}")

@@ -89,8 +89,8 @@ class ModelConfig(Section):
     num_layers: int | None = key(None, "the first layers alone", at_least=1)
     source: str = key(
         "checkpoint",
-        "random: the shapes of path/config.json, made-up values",
-        one_of=("checkpoint", "random"),
+        "random: the shapes of path/config.json, made-up values; traced: the routes at path alone",
+        one_of=("checkpoint", "random", "traced"),
         hash_default="checkpoint",
     )
     tokenizer: str | None = key(None, "a folder; null = path", hash_default=None)
@@ -99,6 +99,14 @@ class ModelConfig(Section):
         "weights",
         "markov: a random model's routes from a chain fitted to real ones",
         one_of=("weights", "markov"),
+    )
+    donor: str | None = key(None, "traced: a model whose recorded trees stand above", hashed=False)
+    graft: str | None = key(
+        None, "traced: see specfit/decoding/replay/traced.py", hash_default=None
+    )
+    graft_seed: int = key(0, "traced: of the graft's draws", at_least=0, hash_default=0)
+    acceptance: float | None = key(
+        None, "traced: committed a cycle of drawn trees; null = recorded trees", hash_default=None
     )
 
 
@@ -116,6 +124,14 @@ class DrafterConfig(Section):
     temperature: float = key(
         1.0, "path probabilities to the power 1 / T, as selectors see them", hash_default=1.0
     )
+    norm_feedback: str = key(
+        "auto",
+        "what a head's next step reads, the state before or after its last norm; auto: as its "
+        "format says, measured where that is ambiguous",
+        one_of=("auto", "before", "after"),
+        hash_default="auto",
+    )
+    check: bool = key(False, "doctor: try every usual misreading of the head", hashed=False)
     force: bool = key(
         False, "oracle: commit the script whatever the target says", hash_default=False
     )
@@ -240,6 +256,10 @@ class RecordConfig(Section):
     shard: str | None = key(None, "i/n: every n-th request from i on; shards merge")
     batch: int = key(8, "requests that go through the layers together", at_least=1)
     merge: list[str] = key(list, "recordings to join instead of recording")
+    source: str | None = key(None, "record.from=<file>: routes of another engine, a traced model")
+    experts: int | None = key(
+        None, "of a layer of those routes, where the file does not say it", at_least=1
+    )
 
 
 @dataclass
@@ -291,11 +311,13 @@ class RunConfig(Section):
     )
     policy: str = key(
         "lru",
-        "which expert goes: lfu, lfru, decayed_lfu, least_stale, static, belady",
+        "which expert goes: lfu, lfru, decayed_lfu, least_stale, static, belady, pool",
         hash_default="lru",
     )
     bypass: bool = key(
-        False, "what a layer wants beyond its slots streams past them", hash_default=False
+        False,
+        "what a layer needs beyond its slots passes through staging and is not kept",
+        hash_default=False,
     )
     prefetch: str = key(
         "off",
@@ -370,7 +392,7 @@ def declared(kind: type = RunConfig, prefix: str = "") -> Iterator[tuple[str, Fi
 
 
 UNHASHED = frozenset(name for name, item in declared() if not item.metadata.get("hashed", True))
-"""Sections and keys that no id knows."""
+"""Sections and keys that are in no id."""
 
 HASH_DEFAULTS: dict[str, Any] = {
     name: item.metadata["hash_default"]
@@ -475,6 +497,9 @@ def check(config: RunConfig) -> None:
     if model.source == "checkpoint" and (model.shape or model.routing != "weights"):
         name = "model.shape" if model.shape else "model.routing"
         raise SpecfitError(f"{name} is for model.source=random; a checkpoint has shapes and routes")
+    for name in ("donor", "graft", "acceptance"):
+        if model.source != "traced" and getattr(model, name) is not None:
+            raise SpecfitError(f"model.{name} is for model=qwen3-30b-a3b-traced")
 
 
 def _check_value(name: str, value: Any, about: Mapping[str, Any]) -> None:

@@ -131,7 +131,7 @@ class RouteSource(Protocol):
 
     def observe(self, routed: IntArray) -> None:
         """[T, L, k]: what newly kept tokens were routed to, oldest first, after prefill and every
-        commit. Whoever learns nothing from it inherits this."""
+        commit. A source that learns nothing from it inherits this."""
         return
 
     def end_cycle(self) -> None:
@@ -140,7 +140,7 @@ class RouteSource(Protocol):
 
 
 class PrefetchHooks(Protocol):
-    """Told by the decoder what a verify will probably need, and when the link is idle before it."""
+    """Called by the decoder with what a verify will probably need, and when the link is idle."""
 
     def on_prediction(
         self, tree: DraftTree, routes: Routes, selection: Selection | None = None
@@ -163,7 +163,9 @@ class Selector(Protocol):
     k: int
     drafts: bool  # False: no drafter at all (AR)
     reads_routes: bool  # True: needs a route source and pays for selection
-    adaptive_depth: bool  # True: asked after every level, drafting stops when it says so
+    adaptive_depth: (
+        bool  # True: selects after every level; drafting stops when it takes no new node
+    )
 
     def select(self, tree: DraftTree, routes: Routes | None) -> Selection: ...
 
@@ -176,7 +178,7 @@ class Selector(Protocol):
         return None
 
     def observe(self, record: CycleRecord) -> None:
-        """A cycle of the run ended, prefill included. Whoever learns nothing from it inherits this.
+        """A cycle of the run ended, prefill included. A selector without memory inherits this.
 
         A run that goes on after being killed observes its finished requests' cycles first.
         """
@@ -192,7 +194,7 @@ class Clock(Protocol):
         ...
 
     def start(self) -> None:
-        """Open a phase here; time before it belongs to nobody."""
+        """Open a phase here; time before it is in no phase."""
         ...
 
     def lap(self) -> int:
@@ -200,7 +202,7 @@ class Clock(Protocol):
         ...
 
     def off(self) -> AbstractContextManager[None]:
-        """Time inside belongs to nobody (device synchronised on both sides)."""
+        """Time inside is in no phase (device synchronised on both sides)."""
         ...
 
     def bill_draft_level(self) -> None: ...

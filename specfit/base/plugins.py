@@ -1,4 +1,4 @@
-"""Names in a config: one of ours, or `package.module:attribute`, an object of somebody else's.
+"""Names in a config: one of ours, or `package.module:attribute`, an object of another package.
 
 Nothing registers itself and nothing is discovered: a config says where an object is, and only that
 module is imported. See docs/extend.md.

@@ -106,7 +106,7 @@ class DraftTree:
     def checked(
         cls, tokens: IntArray, parents: IntArray, depths: IntArray, path_probs: IntArray
     ) -> DraftTree:
-        """A pool whose invariants somebody has checked already, many at a time."""
+        """A pool whose invariants have been checked before, many pools at a time."""
         tree = object.__new__(cls)
         tree.__dict__.update(tokens=tokens, parents=parents, depths=depths, path_probs=path_probs)
         return tree
@@ -145,7 +145,7 @@ class Routes:
     root: IntArray  # [L, k]
     nodes: IntArray  # [N, L, k]
     # [1 + N, L, E], units of 2**-8, row 0 the root's: that a row uses an expert *if no row above it
-    # does*, so that the product of what is left over a path is the chance that nobody uses it
+    # does*, so that the product of what is left over a path is the chance that no row uses it
     chances: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ class Example:
         return hashlib.sha256(row.encode(errors="surrogatepass")).hexdigest()[:16]
 
     def texts(self, document: str | None) -> list[str]:
-        """What is asked, without the template around it: the document, or the messages' texts."""
+        """The question without the template around it: the document, or the messages' texts."""
         if "messages" not in self.fields:
             return [str(self.fields.get(document or "prompt", "")).strip()]
         turns = self.fields["messages"] if isinstance(self.fields["messages"], list) else []

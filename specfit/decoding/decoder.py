@@ -48,12 +48,12 @@ class Decoder:
     ) -> None:
         assert (drafter is not None) == selector.drafts, "a selector that drafts needs a drafter"
         wanted = selector.reads_routes or prefetch_hooks is not None
-        assert (routes is not None) == wanted, "routes are for those who read them, or prefetch"
+        assert (routes is not None) == wanted, (
+            "routes are for a selector that reads them, or for prefetching"
+        )
         self.target, self.drafter, self.routes = target, drafter, routes
         self.selector, self.clock = selector, clock
-        self.prefetch_hooks = (
-            prefetch_hooks  # told what will probably be needed, and when the link is idle
-        )
+        self.prefetch_hooks = prefetch_hooks
 
     def decode(self, request: Request) -> Iterator[Cycle]:
         session = DecodeState(request)
@@ -199,7 +199,7 @@ class Decoder:
         return Committed(tuple(kept), accepted=min(len(tokens) - 1, len(kept)))
 
     def _tell_routes(self, routed: np.ndarray, timer: PhaseTimer) -> None:
-        """What a source on the clock learns from it is paid for there."""
+        """The kept rows' routes; a source on the clock is billed for what it makes of them."""
         if self.routes is not None:
             self.routes.observe(routed)
             if self.routes.on_clock:

@@ -14,11 +14,17 @@ from specfit.experts.cache import ExpertCache
 from specfit.experts.eviction import POLICIES, Rank
 from specfit.experts.host_experts import HostLane
 from specfit.experts.policy_cache import Movement, MovingCache
+from specfit.experts.pool_cache import PoolCache
 from specfit.experts.prefetch import Prefetcher
 from specfit.hardware.idle_link import IdleLink
 from specfit.selection.selectors import NoDraft
 
 CLAIRVOYANT = "belady"
+POOL = "pool"
+REPLAYS_ONLY = {
+    CLAIRVOYANT: "policy=belady knows the future, which a replay has and a run has not",
+    POOL: "policy=pool shares one memory between all layers, and a run's slots belong to layers",
+}
 PINNED = "static"
 QUESTIONS, COMMITTED = 3, 48
 """Calibration questions, and tokens of each answer, that say which experts are used most: as many
@@ -26,7 +32,7 @@ as calibration probes."""
 
 
 def is_plain(spec: RunSpec) -> bool:
-    """Nothing but the paper's backend is asked for (app. B)."""
+    """Whether this is the paper's backend (app. B)."""
     config = spec.config
     return (config.policy, config.bypass, config.prefetch, config.miss) == (
         "lru",
@@ -42,6 +48,12 @@ def make_cache(spec: RunSpec, slots: int) -> ExpertCache:
     if is_plain(spec):
         return ExpertCache(shape.layers, shape.experts, slots, staging_blocks=blocks)
     config = spec.config
+    if config.policy == POOL:
+        if config.bypass or config.prefetch != "off" or config.miss != "transfer":
+            raise SpecfitError(
+                "policy=pool is on demand alone so far; leave out prefetch, bypass and miss"
+            )
+        return PoolCache(shape.layers, shape.experts, slots, staging_blocks=blocks)
     movement = Movement(
         policy_named(config.policy),
         config.bypass or config.policy == PINNED,
@@ -52,9 +64,15 @@ def make_cache(spec: RunSpec, slots: int) -> ExpertCache:
 
 
 def policy_named(name: str) -> Rank:
-    """Ours, or package.module:name of somebody else's."""
+    """Ours, or package.module:name of another package."""
     what = "a function that ranks residents (Rank in specfit/experts/eviction.py)"
     return named("policy", name, POLICIES, callable, what)
+
+
+def refuse_replays_only(policy: str) -> None:
+    """Raises SpecfitError for a policy that a run of a model cannot have."""
+    if policy in REPLAYS_ONLY:
+        raise SpecfitError(f"{REPLAYS_ONLY[policy]}; use specfit.replay, or another policy")
 
 
 def prefetch_blocks(spec: RunSpec) -> int:

@@ -89,7 +89,7 @@ RouteMaker = Callable[[RunSpec, Runtime, Drafter | None], RouteSource]
 
 
 def routes_named(name: str) -> RouteMaker:
-    """Ours, or package.module:name of somebody else's."""
+    """Ours, or package.module:name of another package."""
     what = "a function (spec, runtime, drafter) -> RouteSource"
     return named("routes.name", name, ROUTES, callable, what)
 

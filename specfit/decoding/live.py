@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 
 from specfit.base.interfaces import Clock, Drafter
 from specfit.base.types import SpecfitError
-from specfit.decoding.expert_cache_factory import CLAIRVOYANT, make_cache, pin_most_used
+from specfit.decoding.expert_cache_factory import (
+    make_cache,
+    pin_most_used,
+    refuse_replays_only,
+)
+from specfit.decoding.head_check import settle_feedback
 from specfit.decoding.oracle_texts import is_scripted, scripts_of
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.decoding.spec import RunSpec
 from specfit.experts.copies import CopyEngine, CpuCopyEngine, LinkUse
-from specfit.experts.cuda_copies import StreamedCopyEngine
+from specfit.experts.cuda_copies import StreamedCopyEngine, Streams
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.experts.pinned import CudaRegistrar
 from specfit.experts.prefetch import Prefetcher
+from specfit.experts.queued_streams import QueuedStreams
 from specfit.hardware.clock import ModelledClock, WallClock
 from specfit.hardware.nvml import Watch
 from specfit.models.drafter.checkpoint import load_head
@@ -94,18 +100,18 @@ class Runtime:
         if self.spec.clock == "modelled":
             route_ms = self.spec.config.routes.level_ms
             return ModelledClock(self.spec.profile, self.spec.billing, route_ms)
-        on_cuda = self.spec.device.type == "cuda"
-        return WallClock(torch.cuda.synchronize if on_cuda else _nothing, self.target.expert_bytes)
+        synchronise = _nothing
+        if self.spec.device.type == "cuda":
+            from specfit.experts.cuda_streams import border
+
+            synchronise = border(self.spec.device)
+        return WallClock(synchronise, self.target.expert_bytes)
 
 
 def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     """Raises SpecfitError for a damaged checkpoint, a head that does not fit, too little memory."""
     assert isinstance(spec, LiveRunSpec), "a live machine needs a checkpoint and a device"
-    if spec.config.policy == CLAIRVOYANT:
-        raise SpecfitError(
-            "policy=belady knows the future, which a replay has and a run has not; use "
-            "specfit.replay, or another policy"
-        )
+    refuse_replays_only(spec.config.policy)
     torch.set_num_threads(spec.config.threads)
     loaded = _loaded(spec)
     loaded.attach(None)  # the slots of the machine before go first
@@ -119,6 +125,10 @@ def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     else:
         target = OffloadedTarget(*parts)
     runtime = Runtime(target, engine, head, loaded, spec, Watch(_uuid(spec)), scripts)
+    if head is not None and head.config.feedback_unknown:
+        settled, sentence = settle_feedback(runtime)
+        print(f"specfit: {sentence}", file=sys.stderr)
+        runtime = replace(runtime, head=settled)
     pin_most_used(spec, target, engine.cache, runtime.clock())
     return runtime
 
@@ -142,7 +152,9 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
         )
     arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device)
     beside = 1 if cache.prefetcher is not None else 0
-    copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside)
+    report = loaded.store.lock_report
+    bounces = report is not None and not report.is_whole
+    copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside, bounces)
     engine = ExpertEngine(loaded.store, cache, copies, arithmetic, spec.device)
     if spec.config.model.routing == "markov":
         engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, spec.config.seed)
@@ -150,14 +162,20 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
 
 
 def copy_engine(
-    device: torch.device, in_flight: int, link_gbps_cap: float | None, beside: int = 0
+    device: torch.device,
+    in_flight: int,
+    link_gbps_cap: float | None,
+    beside: int = 0,
+    bounces: bool = False,
 ) -> CopyEngine:
-    """`beside`: streams for copies that nobody has demanded yet."""
+    """`beside`: streams for copies that nobody has demanded yet; `bounces`: some blocks are not
+    page-locked."""
     if device.type != "cuda":
         return CpuCopyEngine(in_flight, link_gbps_cap)
     from specfit.experts.cuda_streams import CudaStreams
 
-    return StreamedCopyEngine(CudaStreams(device, in_flight + beside, link_gbps_cap), in_flight)
+    streams: Streams = CudaStreams(device, in_flight + beside, link_gbps_cap)
+    return StreamedCopyEngine(QueuedStreams(streams) if bounces else streams, in_flight)
 
 
 _kept: dict[tuple[object, ...], LoadedModel] = {}
@@ -190,7 +208,8 @@ def _lock(loaded: LoadedModel) -> None:
 
 def _head(spec: LiveRunSpec, loaded: LoadedModel) -> EagleHead:
     weights = loaded.model.state_dict()
-    head = load_head(spec.drafter_folder, loaded.model.config, weights.__getitem__)
+    feedback = spec.config.drafter.norm_feedback
+    head = load_head(spec.drafter_folder, loaded.model.config, weights.__getitem__, feedback)
     return head.to(device=spec.device, dtype=loaded.store.dtype)
 
 

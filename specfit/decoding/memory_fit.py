@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +18,13 @@ from specfit.base.types import SpecfitError
 from specfit.hardware.memory import GB, DeviceNeeds
 from specfit.hardware.profile import Profile
 from specfit.hardware.reference_models import BILLED_MODELS
+from specfit.models.drafter.eagle import HEAD_CHUNK
 from specfit.models.drafter.head import EagleHead
 from specfit.models.drafter.head_config import read_config
 from specfit.models.target.family import Geometry, geometry_of
 from specfit.models.target.loading import dense_bytes
+from specfit.storage.atomic import write_json
+from specfit.storage.identity import digest
 
 TEMPLATE_TOKENS = 256
 """Instruction and chat template around a document."""
@@ -29,6 +34,9 @@ DOCUMENT_TOKENS = 1024
 
 BASE_WORKSPACE = 300_000_000
 """Library workspaces and what an allocator cannot use; activations are added to it."""
+
+FREE = "free"
+"""Bytes that this process could take when it asked: they differ from one moment to the next."""
 
 Fields = Mapping[str, Any]
 
@@ -103,6 +111,32 @@ def _gb(size: int) -> str:
     return f"{size / GB:.1f} GB"
 
 
+# -- one count for a sweep, and for a run that goes on ---------------------------------------------
+
+SETTLED = "fitted_slots.json"
+
+
+def settled_fit(sizing: Sizing, requested: int, results: Path) -> tuple[int, str]:
+    """`Sizing.fit`, settled once per results folder where it depends on the bytes free just then.
+
+    Otherwise jobs of one sweep get 44, 43 and 43 slots, and a run that goes on gets another id.
+    Raises SpecfitError where the settled count no longer fits.
+    """
+    if sizing.free is None or sizing.where != FREE:
+        return sizing.fit(requested)
+    path = results / SETTLED
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    name = digest([asdict(sizing.needs), sizing.staging_blocks, sizing.context])[:16]
+    if name in known:
+        slots = int(known[name])
+        sizing.refuse_too_many(slots)
+        return slots, f"cache_slots=fit is {slots}, as settled in {path}; remove it to settle anew"
+    slots, sentence = sizing.fit(requested)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, known | {name: slots})
+    return slots, sentence
+
+
 # -- what a model needs --------------------------------------------------------------------------
 
 
@@ -116,13 +150,17 @@ def sizing_of(
 ) -> Sizing:
     """From the fields of two config.json: no weight is read.
 
-    The head is counted whoever drafts, so that every system of a comparison gets the same slots.
+    The head is counted for every system, drafting or not, so that all of a comparison get the
+    same slots.
     """
     geometry = geometry_of(target)
     if config.model.num_layers is not None:
         geometry = geometry_of({**target, "num_hidden_layers": config.model.num_layers})
     needs = needs_of(config, target, head, geometry)
-    return placed(needs, workload_context(config, geometry.context), config, clock, device, profile)
+    context = workload_context(config, geometry.context)
+    made = head_of(head, geometry) if head is not None else None
+    working = 0 if made is None else made.working_bytes(context, HEAD_CHUNK, needs_itemsize(config))
+    return placed(needs, context, config, clock, device, profile, working)
 
 
 def placed(
@@ -132,6 +170,7 @@ def placed(
     clock: str,
     device: torch.device,
     profile: Profile,
+    head_workspace: int = 0,
 ) -> Sizing:
     """A modelled run is sized as what it is billed as, on its profile's card."""
     store, staging = needs.store_bytes, profile.copies_in_flight + 1
@@ -143,7 +182,10 @@ def placed(
         return Sizing(needs, store, staging, context, profile.memory_bytes, where)
     staging += ahead
     # The cache of keys and values doubles when it is full, so it may hold twice what is used.
-    return Sizing(needs, store, staging, 2 * context, device_free(device), "free")
+    # While it grows, the tensor before it is held too.
+    workspace = needs.workspace_bytes + context * needs.kv_bytes_per_token + head_workspace
+    needs = replace(needs, workspace_bytes=workspace)
+    return Sizing(needs, store, staging, 2 * context, device_free(device), FREE)
 
 
 def area_blocks(config: RunConfig, layers: int) -> int:
@@ -155,7 +197,7 @@ def needs_of(
     config: RunConfig, target: Fields, head: Fields | None, geometry: Geometry
 ) -> DeviceNeeds:
     dtype: torch.dtype = getattr(torch, config.model.dtype)
-    size = dtype.itemsize
+    size = needs_itemsize(config)
     heads = int(target["num_attention_heads"])
     kv_heads = int(target.get("num_key_value_heads") or heads)
     head_dim = int(target.get("head_dim") or geometry.hidden // heads)
@@ -176,14 +218,23 @@ def needs_of(
 
 def head_bytes(head: Fields, geometry: Geometry, itemsize: int) -> int:
     """Of the whole head, its embedding included: whether that is the target's shows on loading."""
+    return sum(weight.numel() for weight in head_of(head, geometry).parameters()) * itemsize
+
+
+def head_of(head: Fields, geometry: Geometry) -> EagleHead:
+    """Shapes without bytes."""
     target = SimpleNamespace(
         vocab_size=geometry.vocabulary,
         hidden_size=geometry.hidden,
         num_hidden_layers=geometry.layers,
     )
     with torch.device("meta"):
-        made = EagleHead(read_config(head, target, None))
-    return sum(weight.numel() for weight in made.parameters()) * itemsize
+        return EagleHead(read_config(head, target, None))
+
+
+def needs_itemsize(config: RunConfig) -> int:
+    dtype: torch.dtype = getattr(torch, config.model.dtype)
+    return dtype.itemsize
 
 
 def workload_context(config: RunConfig, longest: int) -> int:

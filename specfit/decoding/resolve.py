@@ -18,7 +18,7 @@ from specfit.base.config import DatasetConfig, DrafterConfig, ModelConfig, RunCo
 from specfit.base.types import SpecfitError
 from specfit.data.examples import Rows
 from specfit.data.prompts import Prompting
-from specfit.decoding.memory_fit import Sizing, sizing_of
+from specfit.decoding.memory_fit import Sizing, settled_fit, sizing_of
 from specfit.decoding.spec import (
     SHIPPED_TOKENIZERS,
     RunSpec,
@@ -37,8 +37,10 @@ from specfit.decoding.workload import (
 from specfit.hardware.clock import choose_clock
 from specfit.hardware.profile import Profile
 from specfit.hardware.reference_models import billing
+from specfit.hardware.system_info import bus_id, surroundings
 from specfit.models.drafter import oracle
 from specfit.models.schema import read_json
+from specfit.models.target.attention import backend_name, settle_backend
 from specfit.models.target.checkpoint import (
     FETCH_AGAIN,
     Checkpoint,
@@ -105,6 +107,9 @@ class LiveRunSpec(RunSpec):
     @property
     def place(self) -> str:
         return f"device {self.device.type} ({self.device_name})"
+
+    def machine_facts(self) -> dict[str, str]:
+        return {"attention": backend_name()} if self.device.type == "cuda" else {}
 
     @cached_property
     def rows(self) -> Rows:
@@ -197,6 +202,11 @@ def resolve(config: RunConfig, split: str = "evaluation") -> LiveRunSpec:
 
 
 def open_checkpoint(model: ModelConfig) -> Checkpoint:
+    if model.source == "traced":
+        raise SpecfitError(
+            f"model={model.name} is routes without weights and only replays; record it with "
+            "`python -m specfit.record`, then use specfit.replay"
+        )
     if model.source == "random":
         return RandomCheckpoint(locate(model.path), model.shape)
     repository = repository_of("model", model)
@@ -217,11 +227,16 @@ def _fitting_slots(
 
     experts = geometry_of(checkpoint.config).experts
     requested = min(config.calibration.slots, experts)
-    slots, notes = settle_slots(config, experts, lambda: sizing().fit(requested))
+
+    def fit() -> tuple[int, str]:
+        return settled_fit(sizing(), requested, Path(config.results_dir))
+
+    slots, notes = settle_slots(config, experts, fit)
     if device.type == "cuda" and clock == "wall":
         table = sizing()
         table.refuse_too_many(slots)
-        notes += tuple(table.lines(slots))
+        notes += (*table.lines(slots), *surroundings(bus_id(device)).notes())
+        notes += (f"attention: {backend_name()}",)
     return slots, notes
 
 
@@ -230,4 +245,5 @@ def find_device(asked: str) -> tuple[torch.device, str]:
         raise SpecfitError("device=cuda, but no CUDA device or driver was found; use device=cpu")
     if asked == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu"), cpu_name() or platform.machine()
+    settle_backend()
     return torch.device("cuda"), torch.cuda.get_device_name()

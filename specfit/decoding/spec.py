@@ -169,6 +169,10 @@ class RunSpec(ABC):
         """The recording that a replay or routes=recording reads; None where nothing reads one."""
         return None
 
+    def machine_facts(self) -> dict[str, str]:
+        """What else the manifest says of the machine: the attention backend of a GPU."""
+        return {}
+
     @property
     def recording_id(self) -> str | None:
         recording = self.known_recording()
@@ -237,7 +241,7 @@ BuildRuntime = Callable[[RunSpec, int, bool], Runtime]
 def settle_slots(
     config: RunConfig, experts: int, fit: Callable[[], tuple[int, str]] | None = None
 ) -> tuple[int, tuple[str, ...]]:
-    """Slots per layer, and what there is to say about them. `fit` knows what the device holds."""
+    """Slots per layer, and sentences about them. `fit` counts what the device holds."""
     asked = config.cache_slots
     if config.is_uncached:
         name = config.selector.name

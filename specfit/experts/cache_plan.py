@@ -1,7 +1,7 @@
 """The rule of the expert cache: what loads, in which order, and at whose cost (pure, no torch).
 
 Letters: L layers, E experts per layer, S slots per layer, T rows of a forward, k experts per row.
-Everything is int64. This module is the only statement of design.md "Order and victims"; decoder,
+Everything is int64. This module is the only statement of load order and victims; decoder,
 CUDA engine and replay all call it. Sequential semantics, so nothing here depends on timing or on
 the number of copies in flight: the hits of a forward run first, in ascending id; at the j-th load
 all hits and all earlier misses count as having run.
@@ -193,7 +193,7 @@ def plan_forward(
 
     Residency arrays are `[L, E]` and `[L, S]`, changed in place. Out: `hits`, `misses`,
     `evictions` `[L]`, and `wait_for[L, E]` per *miss* (`NONE` behind the last one), as in
-    `core.ForwardTrace`. Returns the peak demand of a layer.
+    `ForwardTrace`. Returns the peak demand of a layer.
     """
     n_experts = slot_of.shape[1]
     scratch = np.empty((6, n_experts), np.int64)

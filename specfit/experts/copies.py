@@ -36,10 +36,15 @@ class LinkUse:
 class CopyEngine(Protocol):
     in_flight: int
     wait_ns: int  # time the compute side has waited for copies since the last reset
-    link: LinkUse  # complete after `drain`
+    link: LinkUse  # of demanded copies complete after `drain`
 
-    def begin_layer(self) -> None:
-        """Copies submitted from here on start no earlier than the compute lane gets here."""
+    def begin_layer(self, waits: int = 0, runs: int = 0) -> None:
+        """Copies submitted from here on start no earlier than the compute lane gets here. The
+        layer waits for `waits` copies, and computes `runs` times with what they bring."""
+        ...
+
+    def end_layer(self) -> None:
+        """The last of those runs has been handed to the compute lane."""
         ...
 
     def has_room(self) -> bool:
@@ -80,7 +85,8 @@ class CopyEngine(Protocol):
         ...
 
     def drain(self) -> None:
-        """Return when nothing is in flight and `wait_ns` and `link` are complete."""
+        """Return when no demanded copy is in flight and `wait_ns` is complete. What was brought in
+        undemanded is not waited for: it counts in `link` once it has arrived."""
         ...
 
 
@@ -99,8 +105,11 @@ class CpuCopyEngine:
         self._cap = link_gbps_cap
         self._going: deque[torch.Tensor] = deque()
 
-    def begin_layer(self) -> None:
+    def begin_layer(self, waits: int = 0, runs: int = 0) -> None:
         """What was computed has been computed."""
+
+    def end_layer(self) -> None:
+        """It has been."""
 
     def has_room(self) -> bool:
         return len(self._going) < self.in_flight

@@ -8,7 +8,8 @@ other, so at most `in_flight` copies are going. Which copy waits for what is dec
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -42,6 +43,10 @@ class Streams(Protocol):
         """The host returns when `event` has passed."""
         ...
 
+    def has_passed(self, event: Any) -> bool:
+        """Asked without waiting."""
+        ...
+
     def elapsed_ns(self, begin: Any, end: Any) -> int:
         """Between two events that have passed; negative if `end` came first."""
         ...
@@ -49,9 +54,42 @@ class Streams(Protocol):
 
 @dataclass(frozen=True)
 class _Copy:
-    begin: Any
     end: Any
     moved_bytes: int
+
+
+@dataclass
+class _Layer:
+    """Three timed points of the compute lane, whatever the number of copies.
+
+    `begin`, where the copies may start; `waits_from`, where the lane has nothing left but what
+    travels; `arrived`, where the last copy is here; `ends`, after the last run. The runs between
+    two waits are not waiting: each is taken to last as long as the one after the last wait.
+    """
+
+    begin: Any
+    waits: int
+    runs: int
+    copies: list[_Copy] = field(default_factory=list)
+    waits_from: Any = None
+    arrived: Any = None
+    ends: Any = None
+
+    def wait_ns(self, elapsed_ns: Callable[[Any, Any], int]) -> int:
+        if self.arrived is None:
+            return 0
+        waited = elapsed_ns(self.waits_from, self.arrived)
+        if self.ends is not None and self.runs > 1:
+            waited -= (self.runs - 1) * elapsed_ns(self.arrived, self.ends)
+        return max(0, waited)
+
+
+@dataclass(frozen=True)
+class _Brought:
+    """Two timed points of the stream of undemanded copies."""
+
+    begin: Any
+    copy: _Copy
 
 
 class StreamedCopyEngine:
@@ -64,15 +102,21 @@ class StreamedCopyEngine:
         self.link = LinkUse()
         self._submitted = 0
         self._going: deque[_Copy] = deque()
-        self._done: list[_Copy] = []
-        self._brought: list[_Copy] = []
-        self._waits: list[tuple[Any, Any]] = []
+        self._layers: list[_Layer] = []
+        self._brought: deque[_Brought] = deque()
+        self._counted_to: Any = None  # the link's use has been added up to here
 
-    def begin_layer(self) -> None:
+    def begin_layer(self, waits: int = 0, runs: int = 0) -> None:
         """Blocks that the work before may still read are overwritten only after it."""
         here = self._streams.record(COMPUTE)
         for stream in range(self.in_flight):
             self._streams.wait(stream, here)
+        self._layers.append(_Layer(here, waits, runs))
+
+    def end_layer(self) -> None:
+        layer = self._layers[-1]
+        if layer.arrived is not None and layer.runs > 1:
+            layer.ends = self._streams.record(COMPUTE)
 
     def has_room(self) -> bool:
         return len(self._going) < self.in_flight
@@ -89,17 +133,33 @@ class StreamedCopyEngine:
         self._submitted += 1
         if after is not None:
             self._streams.wait(stream, after)
-        begin = self._streams.record(stream)
         self._streams.copy(stream, source, destination, locked)
         end = self._streams.record(stream)
-        self._going.append(_Copy(begin, end, source.numel() * source.itemsize))
+        copy = _Copy(end, source.numel() * source.itemsize)
+        self._going.append(copy)
+        self._layers[-1].copies.append(copy)
 
     def wait_oldest(self) -> None:
         copy = self._going.popleft()
-        begin = self._streams.record(COMPUTE)
+        self._before_wait()
         self._streams.wait(COMPUTE, copy.end)
-        self._waits.append((begin, self._streams.record(COMPUTE)))
-        self._done.append(copy)
+        self._after_wait()
+
+    def wait_brought(self, mark: Mark) -> None:
+        self._before_wait()
+        self._streams.wait(COMPUTE, mark)
+        self._after_wait()
+
+    def _before_wait(self) -> None:
+        layer = self._layers[-1]
+        if layer.waits_from is None:
+            layer.waits_from = self._streams.record(COMPUTE)
+
+    def _after_wait(self) -> None:
+        layer = self._layers[-1]
+        layer.waits -= 1
+        if layer.waits == 0:
+            layer.arrived = self._streams.record(COMPUTE)
 
     def bring(self, source: torch.Tensor, destination: torch.Tensor, locked: bool = True) -> Mark:
         """On a stream of its own: the on-demand ones never queue behind it."""
@@ -108,13 +168,8 @@ class StreamedCopyEngine:
         begin = self._streams.record(stream)
         self._streams.copy(stream, source, destination, locked)
         end = self._streams.record(stream)
-        self._brought.append(_Copy(begin, end, source.numel() * source.itemsize))
+        self._brought.append(_Brought(begin, _Copy(end, source.numel() * source.itemsize)))
         return end
-
-    def wait_brought(self, mark: Mark) -> None:
-        begin = self._streams.record(COMPUTE)
-        self._streams.wait(COMPUTE, mark)
-        self._waits.append((begin, self._streams.record(COMPUTE)))
 
     def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
         self._streams.move(source, destination)
@@ -123,33 +178,49 @@ class StreamedCopyEngine:
         return self._streams.record(COMPUTE)
 
     def drain(self) -> None:
-        """Synchronises, then adds up what the events say."""
-        self._done += self._going
+        """Synchronises with the demanded copies, then adds up what the events say."""
         self._going.clear()
-        for copy in self._done[-self.in_flight :]:
+        newest = [copy for layer in self._layers for copy in layer.copies][-self.in_flight :]
+        for copy in newest:
             self._streams.finish(copy.end)
-        for copy in self._brought[-1:]:
-            self._streams.finish(copy.end)
-        for _, waited in self._waits[-1:]:
-            self._streams.finish(waited)
-        for begin, end in self._waits:
-            self.wait_ns += max(0, self._streams.elapsed_ns(begin, end))
+        points = [point for layer in self._layers for point in (layer.arrived, layer.ends)]
+        for point in [point for point in points if point is not None][-1:]:
+            self._streams.finish(point)
+        for layer in self._layers:
+            self.wait_ns += layer.wait_ns(self._streams.elapsed_ns)
         self._count_link()
-        self._done, self._waits = [], []
+        self._layers = []
+
+    def _arrived(self) -> Iterator[_Brought]:
+        while self._brought and self._streams.has_passed(self._brought[0].copy.end):
+            yield self._brought.popleft()
 
     def _count_link(self) -> None:
-        """Busy time is the union of the copies' intervals: two that overlap share one link."""
-        copies = self._done + self._brought
-        self._brought = []
-        if not copies:
+        """Busy time is the union of the layers' copying and what was brought in beside it: two
+        that overlap share one link. A layer's copies are taken to start where they may."""
+        spans = [
+            (layer.begin, [copy.end for copy in layer.copies[-self.in_flight :]], layer.copies)
+            for layer in self._layers
+            if layer.copies
+        ]
+        spans += [
+            (brought.begin, [brought.copy.end], [brought.copy]) for brought in self._arrived()
+        ]
+        if not spans:
             return
-        origin, spans = copies[0].begin, []
-        for copy in copies:
-            begin = self._streams.elapsed_ns(origin, copy.begin)
-            spans.append((begin, self._streams.elapsed_ns(origin, copy.end), copy))
-        spans.sort(key=lambda span: span[0])  # those brought in run beside the others
-        busy_until = spans[0][0]
-        for begin, end, copy in spans:
-            self.link.busy_ns += max(0, end - max(begin, busy_until))
-            self.link.moved_bytes += copy.moved_bytes
-            busy_until = max(busy_until, end)
+        origin = self._counted_to if self._counted_to is not None else spans[0][0]
+        clocked = []
+        for begin, ends, copies in spans:
+            start = self._streams.elapsed_ns(origin, begin)
+            end, last = max(
+                ((self._streams.elapsed_ns(origin, end), end) for end in ends),
+                key=lambda timed: timed[0],
+            )
+            clocked.append((start, end, last, copies))
+        clocked.sort(key=lambda span: span[0])
+        busy_until = clocked[0][0] if self._counted_to is None else 0
+        for start, end, last, copies in clocked:
+            self.link.busy_ns += max(0, end - max(start, busy_until))
+            self.link.moved_bytes += sum(copy.moved_bytes for copy in copies)
+            if end > busy_until:
+                busy_until, self._counted_to = end, last

@@ -6,6 +6,7 @@ Only a GPU can run this file; what it is asked to do, and in which order, is tes
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,7 +21,8 @@ class CudaStreams:
     """Copy streams 0 .. n - 1 beside the current stream, which computes.
 
     Blocks that are not page-locked are copied by the host into a pinned bounce block first; the
-    host then waits where that block's last copy has not ended, which no page-locked run does.
+    thread then waits where that block's last copy has not ended (`QueuedStreams` has a thread for
+    it, with two blocks in hand beside the one that travels).
     """
 
     def __init__(
@@ -31,7 +33,7 @@ class CudaStreams:
         self._streams = [torch.cuda.Stream(device) for _ in range(distinct)]
         self._device = device
         self._bounce: deque[tuple[torch.Tensor, torch.cuda.Event]] = deque()
-        self._bounce_blocks = copy_streams + 1
+        self._bounce_blocks = copy_streams + 2
         self._throttle = None if link_gbps_cap is None else Throttle(device, link_gbps_cap)
 
     def _stream(self, stream: int) -> torch.cuda.Stream:
@@ -78,8 +80,19 @@ class CudaStreams:
     def finish(self, event: Any) -> None:
         event.synchronize()
 
+    def has_passed(self, event: Any) -> bool:
+        return bool(event.query())
+
     def elapsed_ns(self, begin: Any, end: Any) -> int:
         return round(begin.elapsed_time(end) * 1e6)
+
+
+def border(device: torch.device) -> Callable[[], None]:
+    """Waits for what computes, and not for copies that nobody has demanded: the end of a phase.
+
+    Demanded copies are waited for on the compute stream itself.
+    """
+    return lambda: torch.cuda.current_stream(device).synchronize()
 
 
 class Throttle:

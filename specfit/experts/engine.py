@@ -7,6 +7,7 @@ The host waits for the device once a layer, to read the routes; everything else 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from specfit.experts.cache import ExpertCache, LayerPlan, collect_trace
 from specfit.experts.cache_plan import NONE
 from specfit.experts.copies import CopyEngine, Mark
 from specfit.experts.host_weights import ExpertStore
+from specfit.hardware.idle_link import PIECES
 
 
 class StandInRoutes(Protocol):
@@ -67,7 +69,15 @@ class ExpertEngine:
         )
         self._brought: dict[int, Mark | None] = {}  # block of the area -> its newest copy
         if ahead is not None:
-            ahead.bring = self._bring
+            # Weak: a bound method would make the engine a cycle, and its slots outlive its job.
+            itself = weakref.ref(self)
+
+            def bring(layer: int, expert: int, block: int, piece: int) -> None:
+                engine = itself()
+                assert engine is not None, "a prefetcher is used by its engine alone"
+                engine._bring(layer, expert, block, piece)
+
+            ahead.bring = bring
         self._upload = Uploads(device)
         self._on_clock = self._whole = True
         self._plans: list[LayerPlan] = []
@@ -107,10 +117,12 @@ class ExpertEngine:
             self.cache.before_layer(layer + 1)  # copies that its fixed part hides are enqueued now
         return result
 
-    def _bring(self, layer: int, expert: int, block: int) -> None:
+    def _bring(self, layer: int, expert: int, block: int, piece: int) -> None:
+        """One of PIECES parts of a block; the mark of the newest stands for all before it."""
         locked = self.store.is_locked(layer, expert)
-        source = self.store.block(layer, expert)
-        self._brought[block] = self.copies.bring(source, self._area[block], locked)
+        source = self.store.block(layer, expert).chunk(PIECES)[piece]
+        place = self._area[block].chunk(PIECES)[piece]
+        self._brought[block] = self.copies.bring(source, place, locked)
 
     def end_forward(self, billed_rows: int, is_prefill: bool) -> ForwardTrace:
         self.copies.drain()
@@ -128,11 +140,13 @@ class ExpertEngine:
         ids: IntArray,
         weights: torch.Tensor,
     ) -> torch.Tensor:
-        self.copies.begin_layer()
+        # The index table goes up first: behind two blocks of its direction the hits would wait.
+        work = self._work(plan, hidden, ids)
+        areas = len(plan.areas)
+        self.copies.begin_layer(len(plan.misses) + areas, len(plan.misses) + (areas > 0))
         marks: dict[int, Mark | None] = {}
         waited_for = set(plan.wait_for.tolist()) - {NONE}
         issued = self._issue(layer, plan, 0, 0, marks)
-        work = self._work(plan, hidden, ids)
         ran = 0
         while ran < len(plan.order):
             last = _end_of_batch(plan, ran)
@@ -149,6 +163,7 @@ class ExpertEngine:
             ran = last
             issued = self._issue(layer, plan, issued, ran, marks)
         assert issued == len(plan.misses), "every miss is one transfer"
+        self.copies.end_layer()
         for item, expert in enumerate(plan.on_host, start=len(plan.order)):
             self.arithmetic.run(self.store.block(layer, expert)[None], item, item + 1, work)
         return self.arithmetic.finish(work, weights)

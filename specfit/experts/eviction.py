@@ -1,15 +1,17 @@
 """Cache policies: what each remembers of an expert, in which order residents go (pure, no torch).
 
-`policy.plan_layer` has the one victim rule: the resident of the oldest forward goes, those of this
-forward last. A policy here only gives residents another *rank* in the place of their forward:
+`cache_plan.plan_layer` has the one victim rule: the resident of the oldest forward goes, those of
+this forward last. A policy here only gives residents another *rank* instead of their forward:
 
-    lru          the newest forward that used it (the paper's rule; ranks change nothing)
+    lru          the newest forward that used it (the default; the paper names no rule)
     lfu          how often it was used since the run began, also while it was away
     lfru         uses over forwards since the last one, a frequency per recency
     decayed_lfu  uses, each halved every HALF_LIFE forwards
     least_stale  stale ones (not used by the newest forward) before fresh, each in order of arrival
     static       the S experts most used in calibration text never go, others pass through
-    belady       the one whose next use lies farthest ahead goes (replays only: it knows the future)
+    belady       the one whose next use is farthest ahead goes (replays only: it needs the future)
+
+Beside them stands `policy=pool` (`pool_cache.py`, replays only): one memory for all layers.
 
 Equal ranks: oldest use, lowest last row, lowest id. `lfru` and `decayed_lfu` follow what is said of
 them in neighbours' papers; no code was public, so fraction and half-life are ours. Least-Stale

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from specfit.base.types import SpecfitError
-from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_blocks, release
+from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_layers, release
 from specfit.hardware.memory import GB, host_memory
 
 MOST_RESERVED = 1 << 30
@@ -101,20 +101,17 @@ class ExpertStore:
     # -- page-locking ----------------------------------------------------------------------------
 
     def lock(self, registrar: Registrar, chunk_bytes: int = CHUNK_BYTES) -> LockReport:
-        """Page-lock as much as is granted, layer by layer, until the first refusal.
+        """Page-lock as much as is granted, spread over the layers, until the first refusal.
 
         A store is locked once; the locks go before its memory does.
         """
         assert self._frozen and self.lock_report is None, "a loaded store is locked once"
-        refused = None
-        for layer, blocks in enumerate(self._blocks):
-            count, held, refused = lock_blocks(
-                registrar, blocks.data_ptr(), self.block_bytes, self.experts, chunk_bytes
-            )
-            weakref.finalize(self, release, registrar, held)
-            self._locked[layer] = count
-            if refused is not None:
-                break
+        addresses = [blocks.data_ptr() for blocks in self._blocks]
+        counts, held, refused = lock_layers(
+            registrar, addresses, self.block_bytes, self.experts, chunk_bytes
+        )
+        weakref.finalize(self, release, registrar, held)
+        self._locked[:] = counts
         locked = int(self._locked.sum()) * self.block_bytes
         self.lock_report = LockReport(locked, self.total_bytes, refused)
         return self.lock_report

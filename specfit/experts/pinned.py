@@ -67,25 +67,30 @@ def chunk_blocks(block_bytes: int, blocks: int, chunk_bytes: int = CHUNK_BYTES) 
     return min(blocks, max(1, chunk_bytes // (block_bytes * least)) * least)
 
 
-def lock_blocks(
-    registrar: Registrar, address: int, block_bytes: int, blocks: int, chunk_bytes: int
-) -> tuple[int, list[int], int | None]:
-    """Lock `blocks` blocks from a page border on: (blocks locked, addresses, code of a refusal).
+def lock_layers(
+    registrar: Registrar, addresses: Sequence[int], block_bytes: int, blocks: int, chunk_bytes: int
+) -> tuple[list[int], list[int], int | None]:
+    """Lock `blocks` blocks of every layer: (blocks locked of each, addresses, code of a refusal).
 
-    The memory reaches to the end of the last block's page.
+    One chunk of each layer after the other, so that a refusal half way leaves every layer about
+    the same share: a layer without any would move all its blocks the slow way. A layer's memory
+    begins at a page border and reaches to the end of its last block's page.
     """
     step = chunk_blocks(block_bytes, blocks, chunk_bytes)
+    counts = [0] * len(addresses)
     held: list[int] = []
     for first in range(0, blocks, step):
         count = min(step, blocks - first)
         size = -(-count * block_bytes // PAGE) * PAGE
-        start = address + first * block_bytes
-        code = registrar.register(start, size)
-        if code != 0:
-            registrar.clear_error()
-            return first, held, code
-        held.append(start)
-    return blocks, held, None
+        for layer, address in enumerate(addresses):
+            start = address + first * block_bytes
+            code = registrar.register(start, size)
+            if code != 0:
+                registrar.clear_error()
+                return counts, held, code
+            held.append(start)
+            counts[layer] += count
+    return counts, held, None
 
 
 def release(registrar: Registrar, addresses: Sequence[int]) -> None:

@@ -69,7 +69,7 @@ class MovingCache(ExpertCache):
         if self._seen is not None:
             self._seen.append(np.zeros((self.n_layers, self.n_experts), dtype=np.bool_))
 
-    # -- what a policy is told ---------------------------------------------------------------------
+    # -- what a policy depends on ------------------------------------------------------------------
 
     def count(self, uses: NDArray[np.integer]) -> None:
         """[L, E] how often calibration text used each expert (static)."""

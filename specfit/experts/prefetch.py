@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from specfit.base.types import PROBABILITY_ONE, DraftTree, IntArray, Routes, Selection
 from specfit.experts.prefetch_plan import needed, plan_copies
-from specfit.hardware.idle_link import IdleLink
+from specfit.hardware.idle_link import PIECES, IdleLink
 
 MODES = ("off", "root", "tree", "layer")
 LEAST = 0.1
@@ -34,8 +34,8 @@ LEAST = 0.1
 
 UNLIMITED = 1 << 30
 
-Bring = Callable[[int, int, int], None]
-"""(layer, expert, block): the copy into that block may begin."""
+Bring = Callable[[int, int, int, int], None]
+"""(layer, expert, block, piece): the copy of this part into that block may begin."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Prefetcher:
     def clear(self) -> None:
         """Nothing is here and nothing is expected."""
         self._in.clear()
-        self._coming, self._block, self._left = None, -1, 0
+        self._coming, self._block, self._left, self._pieces = None, -1, 0, 0
         self._free = list(range(self.blocks))
         self._queue: list[tuple[int, int]] = []
         self._nodes = 0
@@ -113,8 +113,8 @@ class Prefetcher:
             self._drop_coming()
 
     def _room(self, is_selected: bool) -> IntArray:
-        """[L] copies that can be whole before each layer's routes are known. Drafting goes on for
-        nobody knows how long: while it does, no deadline is near."""
+        """[L] copies that can be whole before each layer's routes are known. How long drafting
+        goes on is not known: while it does, no deadline is near."""
         layers = self._shape[0]
         if self.mode != "layer" or not is_selected:
             return np.full(layers, UNLIMITED, dtype=np.int64)
@@ -137,11 +137,12 @@ class Prefetcher:
         while True:
             if self._coming is None and not self._begin():
                 return
-            if ns < self._left:
-                self._left -= ns
-                return
-            ns -= self._left
             assert self._coming is not None
+            granted = min(ns, self._left)
+            ns, self._left = ns - granted, self._left - granted
+            self._bring_pieces()
+            if self._left:
+                return
             self._in[self._coming] = self._block
             self._coming = None
 
@@ -151,9 +152,17 @@ class Prefetcher:
             return False
         self._coming = self._queue.pop(0)
         self._block, self._left = self._free.pop(0), self.link.copy_ns
+        self._pieces = 0
         self.brought.begun += 1
-        self.bring(*self._coming, self._block)
         return True
+
+    def _bring_pieces(self) -> None:
+        """Every part of the block that the link's idle time so far has room for."""
+        assert self._coming is not None
+        done = self.link.copy_ns - self._left
+        while self._pieces < PIECES and done * PIECES >= self.link.copy_ns * (self._pieces + 1):
+            self.bring(*self._coming, self._block, self._pieces)
+            self._pieces += 1
 
     def _drop_coming(self) -> None:
         if self._coming is not None:
@@ -185,5 +194,5 @@ class Prefetcher:
         return done
 
 
-def _nothing(layer: int, expert: int, block: int) -> None:
+def _nothing(layer: int, expert: int, block: int, piece: int) -> None:
     """A replay moves no bytes."""

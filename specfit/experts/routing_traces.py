@@ -1,7 +1,7 @@
 """Routing traces from elsewhere, [tokens, layers, k] arrays: what a cache would make of them.
 
 An event is one forward over n consecutive tokens, and its experts are one access set: an expert is
-a hit if it was resident when the event began, however many of the tokens want it. Counting one
+a hit if it was resident when the event began, however many of the tokens use it. Counting one
 token after the other inside a verify would call the second of them a hit.
 """
 
@@ -131,7 +131,7 @@ def policy_hits(
 
 def lru_hits(traces: Sequence[Trace], experts: int, slots: int) -> Hits:
     """Plain LRU with one access after the other, as traces are often replayed elsewhere: a token's
-    own misses may push out what it wants next. For comparison with such figures only."""
+    own misses may evict what it uses next. For comparison with such figures only."""
     ids = np.concatenate([trace.astype(np.int64) for trace in traces])  # [tokens, L, k]
     layers = (np.ascontiguousarray(ids[:, layer]).reshape(-1) for layer in range(ids.shape[1]))
     return Hits(sum(int(_lru_layer(layer, experts, slots)) for layer in layers), ids.size)

@@ -1,4 +1,4 @@
-"""The two clocks of design.md: one measures, the other bills, and neither ever does both."""
+"""The two clocks: one measures, the other bills, and neither ever does both (docs/clocks.md)."""
 
 from __future__ import annotations
 

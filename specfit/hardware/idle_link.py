@@ -1,7 +1,7 @@
 """When the link is free, and for how long: what a profile says of a cycle's phases.
 
-Copies that nobody has demanded yet may only use this time. On the modelled clock it is what is
-billed; on the wall clock it is what the profile leads one to expect, and decides how many copies
+Copies that are not demanded yet may only use this time. On the modelled clock it is what is
+billed; on the wall clock it is what the profile predicts, and decides how many copies
 are handed to the device before a layer's routes are known.
 """
 

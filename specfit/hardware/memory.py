@@ -63,7 +63,7 @@ class HostMemory:
 
 
 def host_memory(root: Path = Path("/")) -> HostMemory:
-    """Reads /proc and /sys below `root`: what is free is asked for, never assumed."""
+    """Reads /proc and /sys below `root`: free memory is read, never assumed."""
     fields: dict[str, int] = {}
     for line in _lines(root / "proc/meminfo"):
         name, _, rest = line.partition(":")

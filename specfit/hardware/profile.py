@@ -41,7 +41,7 @@ _NEUTRAL: Mapping[str, float] = {
 
 @dataclass(frozen=True)
 class Profile:
-    """Hardware numbers (design.md "Profiles"); None = unknown, fine for the wall clock only."""
+    """Hardware numbers (docs/clocks.md); None = unknown, which only the wall clock allows."""
 
     name: str
     link_gbps: float | None  # host to device, 1e9 bytes per second

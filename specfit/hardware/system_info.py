@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,17 @@ class Surroundings:
                 "numactl binds both"
             )
         return found
+
+
+def bus_id(device: Any) -> str | None:
+    """PCI address of a CUDA device; None where an older torch does not say."""
+    import torch
+
+    card: Any = torch.cuda.get_device_properties(device)
+    if not hasattr(card, "pci_bus_id"):
+        return None
+    domain = getattr(card, "pci_domain_id", 0)
+    return f"{domain:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"
 
 
 def surroundings(gpu_bus_id: str | None = None, root: Path = Path("/")) -> Surroundings:

@@ -1,6 +1,6 @@
 """The modelled timeline: how long a forward's copies and experts take (pure, integer nanoseconds).
 
-design.md "The two clocks", layer by layer: routes known at 0; misses queue in load order; hits
+Layer by layer: routes are known at 0; misses queue in load order; hits
 compute meanwhile; missed experts compute in load order as they arrive; the layer ends when both
 lanes are done. The link serves one copy's bytes at a time at full bandwidth, so a second copy in
 flight hides latency and nothing else. Whatever is rounded (`copy_ns` once per copy, the layer's

@@ -70,7 +70,17 @@ def table(entries: Sequence[Compared], run: RunRows) -> list[str]:
     plain, ar = _named(entries, "ar_cache"), _named(entries, "ar")
     heads = [
         ("", "tokens/s", "against", "tokens", "nodes", "experts", "cycle, ms", "same ids", ""),
-        ("", f"({timed})", "AR + cache", "/ cycle", "verified", "/ token", f"({timed})", "as AR", ""),
+        (
+            "",
+            f"({timed})",
+            "AR + cache",
+            "/ cycle",
+            "verified",
+            "/ token",
+            f"({timed})",
+            "as AR",
+            "",
+        ),
     ]
     body = [
         (
@@ -146,7 +156,8 @@ def _over(run: RunRows, base: RunRows) -> str | None:
     if base.info.selector == "ar_cache":
         longer = QUANTITIES["cycle"].ratio(run, base).value
         more = QUANTITIES["committed"].ratio(run, base).value
-        return f"{head}: a cycle commits {number(more)} times the tokens in {number(longer)} times the time."
+        told = f"{number(more)} times the tokens in {number(longer)} times the time"
+        return f"{head}: a cycle commits {told}."
     fewer = QUANTITIES["experts"].ratio(run, base).value
     told = f"it verifies {_value(run, 'verified')} nodes a cycle, not {_value(base, 'verified')}"
     if fewer is not None:
@@ -159,7 +170,9 @@ def _few(run: RunRows) -> list[str]:
     n = len(run.ok_ids)
     if n >= FEW:
         return []
-    return [f"only {n} request{'s' if n != 1 else ''}: the intervals are rough; leave limit out for all"]
+    return [
+        f"only {n} request{'s' if n != 1 else ''}: the intervals are rough; leave limit out for all"
+    ]
 
 
 def _phases(run: RunRows) -> str:

@@ -85,7 +85,7 @@ def short(e: Explanation) -> str:
 
 
 def against_cache(runs: Path, run: RunRows) -> str | None:
-    """`short`, against AR with as large a cache; None where nobody ran that on these requests."""
+    """`short`, against AR with as large a cache; None without such a run on these requests."""
     if run.info.selector in ("ar", "ar_cache") or not totals(run).sum("cycles"):
         return None
     twin = find_twin(runs, run.info, "ar_cache", cache_slots=run.info.cache_slots)

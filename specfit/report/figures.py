@@ -119,7 +119,7 @@ EDGE = "#222222"
 
 
 def whiskers(interval: Interval) -> list[list[float]]:
-    """Lengths below and above the value, as error bars want them."""
+    """Lengths below and above the value, as error bars take them."""
     value = interval.value or 0.0
     low = value if interval.low is None else interval.low
     high = value if interval.high is None else interval.high

@@ -54,7 +54,7 @@ class Totals:
 
 @lru_cache(maxsize=2048)
 def totals(run: RunRows) -> Totals:
-    """Kept per run (by identity): a table asks for them in every cell."""
+    """Kept per run (by identity): every cell of a table needs them."""
     order = run.ok_ids
     is_prefill = run.cycles["cycle"] == 0
 

@@ -66,7 +66,7 @@ def system_of(info: RunInfo) -> str:
 
 
 def style_of(system: str) -> Style:
-    """Of a key of SYSTEMS; a selector nobody registered yet gets its own name and a plain look."""
+    """Of a key of SYSTEMS; a selector that is not registered gets its own name and a plain look."""
     return SYSTEMS.get(system, Style(system, "#8C6D31", "*", "--"))
 
 

@@ -29,7 +29,7 @@ class SuiteRun:
 
     @property
     def system(self) -> str:
-        """Key of labels.SYSTEMS."""
+        """Key of styles.SYSTEMS."""
         return system_of(self.rows.info)
 
     @property

@@ -1,4 +1,4 @@
-"""What may be said of a figure of ours beside the paper's: the design's words and no others."""
+"""What may be said of a figure of ours beside the paper's: these words and no others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from specfit.storage.rows import RunRows
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 SAME, OTHER = "same direction", "other direction"
+OPEN, UNTOLD = "open", "as the control"
 NOT_COMPARABLE, FITTED, NOT_TESTED = "not comparable", "fitted", "not tested"
 MEANING = {
     REPRODUCED: "the paper's model on the wall clock; our interval holds the paper's value",
     NOT_REPRODUCED: "the paper's model on the wall clock; our interval does not hold it",
-    SAME: "another model or a modelled clock; our ratio lies on the paper's side of 1",
-    OTHER: "another model or a modelled clock; our ratio lies on the other side of 1",
+    SAME: "another model or a modelled clock; our interval lies on the paper's side of 1, and the "
+    "control's does not",
+    UNTOLD: "another model or a modelled clock; our interval lies on the paper's side of 1, and so "
+    "does that of AR + cache in SpecFit's place: the claim does not tell them apart",
+    OPEN: "another model or a modelled clock; our interval holds 1, or there is none",
+    OTHER: "another model or a modelled clock; our interval lies on the other side of 1",
     NOT_COMPARABLE: "an absolute value of another model or of a modelled clock",
     FITTED: "a constant of the profile was chosen to give this value",
     NOT_TESTED: "has not run",
@@ -23,12 +28,20 @@ WORDS = tuple(MEANING)
 PAPER_TARGETS = ("qwen3-30b-a3b",)
 
 
-def verdict(claim: Claim, ours: Interval | None, run: RunRows | None) -> str:
-    """`run` is the run that the claim is about.
+CONTROL = "ar_cache"
+"""A system that never speculates: what it passes in SpecFit's place says nothing of SpecFit."""
+
+
+def verdict(
+    claim: Claim, ours: Interval | None, run: RunRows | None, control: Interval | None = None
+) -> str:
+    """`run` is the run that the claim is about; `control` the claim's ratio with CONTROL in
+    SpecFit's place, None where there is none.
 
     Only the paper's own model, answering for itself on a wall clock, can reproduce: our interval
-    then holds the paper's value. Anything else has at most a direction, which is that of the ratio;
-    an absolute value of another model or of a modelled clock is not comparable.
+    then holds the paper's value. Anything else has at most a direction, that of a ratio whose
+    interval is clear of 1; an absolute value of another model or of a modelled clock is not
+    comparable.
     """
     if ours is None or ours.value is None or run is None:
         return NOT_TESTED
@@ -40,7 +53,30 @@ def verdict(claim: Claim, ours: Interval | None, run: RunRows | None) -> str:
         return FITTED
     if claim.against is None:
         return NOT_COMPARABLE
-    return SAME if (ours.value > 1) == (claim.value > 1) else OTHER
+    if not is_clear(ours):
+        return OPEN
+    if not passes(claim, ours):
+        return OTHER
+    return UNTOLD if passes(claim, control) else SAME
+
+
+def passes(claim: Claim, ratio: Interval | None) -> bool:
+    """Whether a ratio is clear of 1 on the claim's side."""
+    if ratio is None or ratio.value is None or not is_clear(ratio):
+        return False
+    return (ratio.value > 1) == (claim.value > 1)
+
+
+def effect(claim: Claim, ours: Interval | None) -> float | None:
+    """Our change over the paper's: 1 where they are alike, below 0 where they go apart."""
+    if claim.against is None or ours is None or ours.value is None or claim.value == 1:
+        return None
+    return (ours.value - 1) / (claim.value - 1)
+
+
+def is_clear(ratio: Interval) -> bool:
+    """Whether its bounds lie on one side of 1; without bounds nothing is clear."""
+    return ratio.low is not None and not holds(ratio, 1.0)
 
 
 def holds(interval: Interval, value: float) -> bool:
@@ -48,8 +84,3 @@ def holds(interval: Interval, value: float) -> bool:
     if interval.low is None or interval.high is None:
         return False
     return interval.low <= value <= interval.high
-
-
-def is_open(ratio: Interval | None) -> bool:
-    """Whether the interval of a ratio leaves its direction open."""
-    return ratio is not None and holds(ratio, 1.0)

@@ -76,7 +76,7 @@ class CostModel:
     weights: tuple[int, int] = (1, 1)  # of an absent and a resident expert, for a cost that tells
 
     def __post_init__(self) -> None:
-        values = np.array(self.intercepts_ns, dtype=np.float64)  # a copy nobody else can write to
+        values = np.array(self.intercepts_ns, dtype=np.float64)  # a private copy
         if values.ndim != 1 or len(values) == 0:
             raise SpecfitError("a cost model needs intercepts b_0 .. b_K, one per selection size")
         if not (np.isfinite(values).all() and np.isfinite(self.expert_ns)):

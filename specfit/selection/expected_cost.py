@@ -2,7 +2,7 @@
 
 A route source may say of every row, layer and expert how likely the row is to use it if no row
 above it in the tree does (q; nothing is above the root). Over the root and a path below it the
-product of 1 - q is then, by the chain rule, the chance that nobody uses an expert. Over an
+product of 1 - q is then, by the chain rule, the chance that no row uses an expert. Over an
 ancestor-closed S it is that where branches are independent once nothing above them has used it:
 
     E[F] = sum over layers and experts of 1 - prod over rows of S and the root of (1 - q),
@@ -158,7 +158,7 @@ def chances_of(routes: Routes, num_experts: int) -> Chances:
     if routes.chances is not None:
         if routes.chances.shape[-1] != num_experts:
             raise SpecfitError(
-                f"the route source knows {routes.chances.shape[-1]} experts a layer, and the "
+                f"the route source has {routes.chances.shape[-1]} experts a layer, and the "
                 f"target has {num_experts}; use one that was made for this target"
             )
         return routes.chances.reshape(len(routes.chances), -1).astype(np.uint16)

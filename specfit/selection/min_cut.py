@@ -110,7 +110,7 @@ class Pairs(NamedTuple):
 
     users: IntArray  # [U] nodes
     pairs: IntArray  # [U]
-    count: int  # type: ignore[assignment]  # shadows tuple.count, which nobody asks for
+    count: int  # type: ignore[assignment]  # shadows tuple.count, which is not used
     root_demand: int
 
     @classmethod

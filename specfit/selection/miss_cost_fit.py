@@ -1,7 +1,7 @@
 """What `cost=miss` and `cost=hit_miss` charge: one price by least squares, two by throughput.
 
-An absent expert costs its copy now and saves one later, to whoever wants it next; a resident one
-costs nothing now and, by being used, keeps its slot. No error of a cycle's predicted time shows
+An absent expert costs its copy now and saves the copy at its next use; a resident one costs
+nothing now and, by being used, keeps its slot. No error of a cycle's predicted time shows
 either, so the two prices are not fitted to times: every pair of a small grid decodes the
 calibration questions, and the one with most tokens per second is taken. Grid: shares of the time
 that a miss was measured to take, and whole-number ratios of the two prices.

@@ -143,7 +143,7 @@ SELECTORS: dict[str, SelectorSpec] = {
 
 
 def selector_spec(name: str) -> SelectorSpec:
-    """Ours, or package.module:name of somebody else's."""
+    """Ours, or package.module:name of another package."""
     what = "a specfit.selection.registry.SelectorSpec"
     return named(
         "selector.name", name, SELECTORS, lambda found: isinstance(found, SelectorSpec), what

@@ -47,7 +47,7 @@ class Weighted:
 
     def best(self, tree: DraftTree, routes: Routes, price: float | None = None) -> Found:
         """`demand` is in units of an absent expert's price over `miss`."""
-        assert self._resident is not None, "a cost by residency is told where to ask for it"
+        assert self._resident is not None, "a cost by residency needs a source of it"
         there = resident_bits(self._resident(), self._experts)
         rows = self._atlas.load(routes)
         weighted = np.empty((len(rows), there.size * (self._miss + self._hit)), dtype=np.uint64)

@@ -63,7 +63,7 @@ class SpecFit(Selector):
     """The paper's rule (sec. 3.3): the legal subtree of highest R / T, exactly; with a `rule`, of
     highest R - lambda T (app. A.1).
 
-    With `adaptive_depth` it is asked after every level with the pool so far; `pricing` is the form
+    With `adaptive_depth` it selects after every level from the pool so far; `pricing` is the form
     of T, the paper's by default; with a `level` cost T is of a cycle that ends with this pool. Not
     safe for two threads at once.
     """

@@ -89,7 +89,7 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Gone from its place at once, deleted afterwards: nobody sees half a folder."""
+    """Renamed away at once and deleted afterwards, so that no reader sees half a folder."""
     if path.exists():
         aside = temporary_beside(path)
         os.rename(path, aside)
@@ -108,7 +108,7 @@ def sweep(folder: Path) -> None:
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the lock file `path`; a process that dies lets go of it. `on_wait` is called once if
-    somebody else holds it. The file stays: removing it would let two processes in."""
+    another process holds it. The file stays: removing it would let two processes in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
         try:

@@ -43,8 +43,8 @@ def finished_runs(runs: Path, **wanted: Any) -> Iterator[tuple[Path, Manifest]]:
 def find_twin(runs: Path, info: RunInfo, selector: str = "ar", **wanted: Any) -> Path | None:
     """The finished run of `selector`, another than this, with the same requests and clock.
 
-    `wanted` asks for more of it. Where several are left (repeats, threads), the closest, then the
-    lowest run id.
+    `wanted` are further conditions. Of several (repeats, threads), the closest, then the lowest run
+    id.
     """
     keys = SAME + (SAME_ON_THE_WALL if info.clock == "wall" else ())
     wanted |= {key: getattr(info, key) for key in keys}

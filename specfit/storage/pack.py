@@ -5,9 +5,9 @@
 <folder>/requests.parquet    likewise
 <folder>/calibrations.jsonl  a fit a line
 
-A packed run has the path that its folder would have (`<folder>/runs/<id>`), so whoever reads a run
-does not ask which of the two it is. A run may be packed without its cycles. Measured times beside
-the clock (`timings.parquet`), which no two runs share, are not kept.
+A packed run has the path that its folder would have (`<folder>/runs/<id>`), so a reader need not
+know which of the two it is. A run may be packed without its cycles. Measured times beside the
+clock (`timings.parquet`), which no two runs share, are not kept.
 """
 
 from __future__ import annotations

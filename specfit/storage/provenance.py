@@ -47,7 +47,7 @@ def collect(argv: Sequence[str] | None = None) -> Provenance:
 
 
 def commit_of(folder: Path) -> str | None:
-    if not (folder / ".git").exists():  # a wheel inside somebody else's clone is not that clone
+    if not (folder / ".git").exists():  # a wheel inside another project's clone is not that clone
         return None
     out = _git(folder, "rev-parse", "HEAD")
     return out.decode().strip() or None if out is not None else None

@@ -90,7 +90,7 @@ class RunStore:
                 )
             manifest = earlier.continued_by(manifest)
         elif self._parts.exists():
-            atomic.remove_folder(self._parts)  # rows of nobody knows what
+            atomic.remove_folder(self._parts)  # rows without a manifest
         self._parts.mkdir(parents=True, exist_ok=True)
         for folder in (self.runs, self.folder, self._parts):
             atomic.sweep(folder)

@@ -1,4 +1,4 @@
-"""What `make reproduce` leaves for whoever draws: which run is which cell, and where its rows are.
+"""What `make reproduce` leaves for drawing: which run is which cell, and where its rows are.
 
 results/suites/<artefact>.json            every cell: label, kind, override line, id
 results/suites/<variant>/<artefact>.json  the same for another size or for other overrides

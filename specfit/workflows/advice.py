@@ -1,5 +1,5 @@
 """Which setting is fastest on a machine: those that a person could type, each replayed over a short
-recording on the modelled clock (by a probe's profile where this machine itself is asked about).
+recording on the modelled clock (by a probe's profile if the advice is for this machine).
 """
 
 from __future__ import annotations

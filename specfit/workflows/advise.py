@@ -18,6 +18,7 @@ from specfit.base.types import SpecfitError
 
 if TYPE_CHECKING:
     from specfit.decoding.resolve import LiveRunSpec
+    from specfit.decoding.spec import RunSpec
     from specfit.storage.recording.files import Recording
     from specfit.workflows.advice import Advice, Sources, Tried
 
@@ -29,13 +30,13 @@ DECIDED = (
 """Keys that the advice decides."""
 OURS = (*DECIDED, "cache_slots", "limit", "max_new_tokens", "force")
 """With those that only shorten it: not part of the command it gives."""
-UNCLEAR = 0.02  # below this gain nobody should change a setting for it
+UNCLEAR = 0.02  # a gain below this is too small to change a setting for
 
 
 def advise(composed: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
-    from specfit.workflows.advice import advise_on, settings, sources_of, try_all
+    from specfit.workflows.advice import Sources, advise_on, settings, sources_of, try_all
     from specfit.workflows.progress import Countdown, headline, say
 
     config = from_hydra(composed)
@@ -44,18 +45,26 @@ def advise(composed: Any) -> int:
     config = with_profile(config, say)
     folder = config.routes.path  # of a predictor of one's own
     config = replace(config, routes=replace(config.routes, path=""))
-    spec = facts_of(config, [item.partition("=")[0] for item in said])
+    traced = config.model.source == "traced"
+    if traced:
+        spec, recording = half_real(config, say)
+        sources = Sources("last_token", "last_token", folder)
+    else:
+        live = spec = facts_of(config, [item.partition("=")[0] for item in said])
+        sources = sources_of(live, folder)
     say(headline(spec))
     for note in spec.notes:
         say(note)
-    sources = sources_of(spec, folder)
-    recording = recorded(spec, sources, say)
+    if not traced:
+        recording = recorded(live, sources, say)
     wanted = settings(spec.slots, sources, spec.profile.overlap)
     with Countdown() as countdown:
         countdown.starts(len(wanted), 0)
         tried = try_all(spec.config, recording, wanted, countdown.advances)
     advice = advise_on(tried)
     kept = [item for item in said if key_group(item) not in OURS]
+    if traced:  # there is nothing to run
+        kept = [f"recording={recording.recording_id}", *(k for k in kept if key_group(k) == "gpu")]
     for line in screen(advice, spec, len(recording.requests), kept):
         say(line)
     return 0
@@ -112,6 +121,24 @@ def facts_of(config: RunConfig, said: Sequence[str]) -> LiveRunSpec:
     return replace(spec, config=replace(config, cache_slots=spec.slots))
 
 
+def half_real(config: RunConfig, say: Any) -> tuple[RunSpec, Recording]:
+    """A few requests of the donor under the trace's routes, and what a replay of them is."""
+    from specfit.decoding.replay.spec import resolve_replay
+    from specfit.storage.recording.files import write_recording
+    from specfit.workflows.recording.tracing import donor_recording, traced
+
+    split = "development" if config.dataset.source == "embedded" else "evaluation"
+    few = replace(
+        config, limit=config.limit or REQUESTS, record=replace(config.record, split=split)
+    )
+    recording = traced(few, donor_recording(few))
+    folder = Path(config.results_dir) / "recordings" / recording.recording_id
+    write_recording(folder, recording)
+    say(f"recording {recording.recording_id}: {folder}")
+    spec = resolve_replay(few, recording)
+    return replace(spec, config=replace(spec.config, cache_slots=spec.slots)), recording
+
+
 def recorded(spec: LiveRunSpec, sources: Sources, say: Any) -> Recording:
     """The requests' pools, and what the predictor says of them; made when missing."""
     from specfit.storage.recording.files import read_once
@@ -138,7 +165,7 @@ def predicted(spec: LiveRunSpec, sources: Sources, recording: Recording, say: An
 # -- the screen ----------------------------------------------------------------------------------
 
 
-def screen(advice: Advice, spec: LiveRunSpec, requests: int, kept: Sequence[str]) -> list[str]:
+def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) -> list[str]:
     from specfit.report.explained import sentence
     from specfit.workflows.advice import explained
 
@@ -147,14 +174,21 @@ def screen(advice: Advice, spec: LiveRunSpec, requests: int, kept: Sequence[str]
     told = f"modelled by profile {spec.profile.name}, n = {requests} requests"
     lines = ["", f"{place}, room for {spec.slots} experts of each layer ({told})", ""]
     lines += table(advice)
-    lines += [
-        "",
-        "best:",
-        f"  python -m specfit.run {shlex.join([*kept, *best.setting.overrides])}",
-    ]
+    door = "replay" if spec.config.model.source == "traced" else "run"
+    command = f"python -m specfit.{door} {shlex.join([*kept, *best.setting.overrides])}"
+    lines += ["", "best:", f"  {command}"]
     other = advice.drafting if best is plain else plain
     lines += ["", f"why: {sentence(explained(best, other))}"]
-    return lines + warnings(advice)
+    return lines + warnings(advice) + cliff(spec)
+
+
+def cliff(spec: RunSpec) -> list[str]:
+    """Where the device has room for less than one token's experts."""
+    from specfit.experts.pool_cache import slots_cliff
+
+    shape = spec.geometry
+    told = slots_cliff(spec.slots, shape.layers, shape.top_k, spec.billing.own_expert_bytes)
+    return [] if told is None else [f"warning: {told}"]
 
 
 def table(advice: Advice) -> list[str]:

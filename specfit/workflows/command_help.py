@@ -20,7 +20,7 @@ class About:
 
 ABOUT: dict[str, About] = {
     "run": About(
-        "Decodes a workload with one system and shows it beside AR, AR + cache and EAGLE-3 + cache.",
+        "Decodes a workload with one system, beside AR, AR + cache and EAGLE-3 + cache.",
         (
             ("selector=specfit cache_slots=12", "any value of conf/, replaced"),
             ("-m selector=eagle3_cache,specfit cache_slots=0,12,24,48", "a sweep: one table"),
@@ -48,7 +48,7 @@ ABOUT: dict[str, About] = {
         ("model", "dataset", "record", "compare", "show", "logger", "device", "trace"),
     ),
     "calibrate": About(
-        "Fits the cost model's b_k and beta that SpecFit prices a selection with, or finds the fit.",
+        "Fits b_k and beta, which SpecFit prices a selection with, or finds the fit.",
         (("", "of the default setting"), ("calibration.slots=24", "at 24 slots")),
         ("record", "compare", "show", "logger", "trace", "limit", "max_new_tokens", "recording"),
     ),
@@ -58,7 +58,7 @@ ABOUT: dict[str, About] = {
         ("record", "compare", "show", "trace", "recording", "routes"),
     ),
     "doctor": About(
-        "Says what a run needs, what is missing here and how to get it, before anything is fetched.",
+        "Says what a run needs and what is missing, before anything is fetched.",
         (
             ("model=qwen3-30b-a3b drafter=redhat-eagle3 dataset=gsm8k", "on this machine"),
             ("gpu=rtx4090 gpu.host_memory_gb=64 model=qwen3-30b-a3b", "on a card one plans with"),

@@ -119,9 +119,7 @@ def replayed(spec: LiveRunSpec, recording: Any) -> RunRows:
     from specfit.workflows.replay import BELOW
 
     config: RunConfig = replace(spec.config, recording=recording.recording_id)
-    outcome = execute(
-        resolve_replay(config, recording), replay_runtime, Watcher(), below=BELOW
-    )
+    outcome = execute(resolve_replay(config, recording), replay_runtime, Watcher(), below=BELOW)
     return load_run(outcome.folder)
 
 

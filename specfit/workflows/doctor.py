@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, from_hydra
+from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import SpecfitError
 
@@ -36,6 +36,7 @@ def diagnose(config: RunConfig) -> Iterator[str]:
     """The lines of the report."""
     from specfit.decoding.resolve import find_device
     from specfit.decoding.spec import profile_of
+    from specfit.experts.pool_cache import slots_cliff
     from specfit.hardware.clock import choose_clock
 
     profile = profile_of(config.gpu)
@@ -56,6 +57,9 @@ def diagnose(config: RunConfig) -> Iterator[str]:
     if named.fetch_bytes:
         yield from disk_lines(named.fetch_bytes)
     slots = yield from device_lines(config, sizing)
+    cliff = slots_cliff(slots, sizing.needs.layers, top_k_of(named), sizing.needs.expert_bytes)
+    if cliff is not None:
+        yield f"warning: {cliff}"
     if link_gbps is not None and profile.link_gbps is None:
         fixed = profile.fixed_ms or ASSUMED_FIXED_MS
         profile = replace(profile, link_gbps=link_gbps, fixed_ms=fixed)
@@ -80,7 +84,7 @@ def look_up(config: RunConfig) -> Named:
 def fields_of(
     key: str, group: ModelConfig | DrafterConfig, notes: list[str]
 ) -> tuple[dict[str, Any] | None, int]:
-    """config.json and the bytes still to fetch; no weight is asked for."""
+    """config.json and the bytes still to fetch; no weight is fetched."""
     from specfit.decoding.resolve import locate, open_checkpoint, repository_of
     from specfit.models.schema import read_json
     from specfit.models.target.checkpoint import INDEX
@@ -174,14 +178,11 @@ def disk_lines(fetch_bytes: int) -> Iterator[str]:
 
 
 def link_lines(device: Any) -> tuple[list[str], float]:
-    import torch
-
     from specfit.hardware.pcie import read_link
-    from specfit.hardware.system_info import surroundings
+    from specfit.hardware.system_info import bus_id, surroundings
 
     reading = read_link(device)
-    card = torch.cuda.get_device_properties(device)
-    around = surroundings(bus_id(card))
+    around = surroundings(bus_id(device))
     lines = [
         f"link under load: {reading.pinned_gbps:.1f} GB/s page-locked, "
         f"{reading.pageable_gbps:.1f} pageable; {reading.state}"
@@ -196,15 +197,11 @@ def surroundings_lines(gpu_bus_id: str | None) -> list[str]:
     return surroundings(gpu_bus_id).notes()
 
 
-def bus_id(card: Any) -> str | None:
-    """PCI address of a card; older torch does not say."""
-    if not hasattr(card, "pci_bus_id"):
-        return None
-    domain = getattr(card, "pci_domain_id", 0)
-    return f"{domain:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"
-
-
 # -- what it will take ---------------------------------------------------------------------------
+
+
+def top_k_of(named: Named) -> int:
+    return int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
 
 
 def hour_lines(
@@ -221,7 +218,7 @@ def hour_lines(
         )
         return
     requests = config.request_limit or 1
-    top_k = int((named.target or {}).get("num_experts_per_tok", QWEN3_30B_A3B.top_k))
+    top_k = top_k_of(named)
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
     needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
     model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
@@ -248,6 +245,20 @@ def command(config: RunConfig, slots: int) -> str:
 
 
 def doctor(composed: Any) -> int:
-    for line in diagnose(from_hydra(composed)):
+    config = from_hydra(composed)
+    for line in check_head(config) if config.drafter.check else diagnose(config):
         print(line, flush=True)
     return 0
+
+
+def check_head(config: RunConfig) -> Iterator[str]:
+    """`drafter.check=true`: loads the pair and tries every usual misreading of the head."""
+    from specfit.decoding.head_check import check
+    from specfit.decoding.live import build_runtime
+    from specfit.decoding.resolve import resolve
+
+    if config.drafter.name == "oracle":
+        raise SpecfitError("drafter.check reads a draft head, which drafter=oracle has not")
+    selector = SelectorConfig("eagle3_cache", config.drafter.pool_nodes)
+    spec = resolve(replace(config, selector=selector))
+    yield from check(build_runtime(spec, spec.slots, drafts=True))

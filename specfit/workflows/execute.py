@@ -316,7 +316,8 @@ def _manifest(spec: RunSpec, who: identity.Identity, run_id: str) -> Manifest:
         calibration_at=config.calibration.at if kind.needs_cost else None,
         recording=spec.recording_id,
     )
-    return Manifest(info, who, ids, [provenance.collect().as_dict()])
+    begun = [provenance.collect().as_dict()]
+    return Manifest(info, who, ids, begun, extra=spec.machine_facts())
 
 
 def requests_digest(spec: RunSpec) -> str:

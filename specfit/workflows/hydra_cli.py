@@ -34,6 +34,7 @@ HYDRA_FLAGS = (
     *("--multirun", "--shell-completion", "--config-path", "--config-name", "--config-dir"),
     *("--experimental-rerun", "--info"),
 )
+ALIASES = {"record.from": "record.source"}  # `from` is a word of Python's own
 
 
 def hydra_command(job: Callable[[Any], int]) -> int:
@@ -52,6 +53,7 @@ def hydra_command(job: Callable[[Any], int]) -> int:
         if sys.argv[1:] == ["--version"]:
             print(f"specfit {__version__}")
             return 0
+        sys.argv[1:] = [spelled(argument) for argument in sys.argv[1:]]
         refuse_sampling(sys.argv[1:])
         refuse_flags(sys.argv[1:])
         hydra_workers.refuse_absent(sys.argv[1:])
@@ -148,6 +150,12 @@ def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
 # -- what is refused before Hydra sees it ----------------------------------------------------------
 
 
+def spelled(argument: str) -> str:
+    """With the schema's name of a key that has another on the command line."""
+    key, equals, value = argument.partition("=")
+    return ALIASES.get(key, key) + equals + value
+
+
 def refuse_sampling(arguments: Sequence[str]) -> None:
     for argument in arguments:
         stripped = argument.lstrip("+~-")
@@ -160,7 +168,7 @@ def refuse_sampling(arguments: Sequence[str]) -> None:
 
 
 def refuse_flags(arguments: list[str]) -> None:
-    """Hydra's own parser would print its usage, which helps nobody who typed --limit 3."""
+    """Hydra's own parser would print its usage, which does not say what is wrong with --limit 3."""
     for argument in arguments:
         flag = argument.split("=")[0]
         if flag.startswith("--") and not any(known.startswith(flag) for known in HYDRA_FLAGS):
@@ -304,6 +312,7 @@ def compose(overrides: list[str]) -> Any:
     from hydra.core.global_hydra import GlobalHydra
 
     store_schema()
+    overrides = [spelled(argument) for argument in overrides]
     if GlobalHydra.instance().is_initialized():  # inside a command, by its own search path
         return hydra_compose("config", overrides)
     with initialize_config_dir(str(CONF), version_base="1.3"):

@@ -1,8 +1,8 @@
-"""Jobs of a sweep in other processes: how they end is heard at home, and what can be wrong there.
+"""Jobs of a sweep in other processes: how each ended, and what can be wrong there.
 
-A launcher (joblib, submitit, Ray) pickles what a job returns, brings it home and shows it to
-nobody; an exception would end the batch. So a job returns a `JobResult`, and unpickling one is
-hearing of it.
+A launcher (joblib, submitit, Ray) pickles what a job returns, brings it back and does not show it;
+an exception would end the batch. So a job returns a `JobResult`, whose unpickling in this
+process prints its sentence and keeps its exit code and folders.
 """
 
 from __future__ import annotations

@@ -86,8 +86,7 @@ def show(spec: Any, outcome: Any, finished: Any) -> None:
     title = f"run {finished.info.run_id}, {state}"
     others = [] if spec.config.compare is False else beside(spec, finished, say)
     if others:
-        say(f"\n{title}: {spec.config.dataset.name}, n = {len(finished.ok_ids)} requests, "
-            f"{finished.info.cache_slots} of {spec.geometry.experts} experts per layer on the device\n")
+        say(f"\n{title}\n{place_of(spec, finished)}\n")
         for line in lines_of(finished, others, spec.config.dataset.scorer):
             say(line)
     else:
@@ -99,6 +98,17 @@ def show(spec: Any, outcome: Any, finished: Any) -> None:
         for line in next_commands(spec, finished):
             say(line)
     say(f"rows: {outcome.folder}")
+
+
+def place_of(spec: Any, finished: Any) -> str:
+    """Workload, cache and whose times they are."""
+    info = finished.info
+    held = f"{info.cache_slots} of {spec.geometry.experts} experts per layer on the device"
+    told = f"{info.dataset}, {len(finished.ok_ids)} requests, {held}; model {info.model}"
+    if info.clock != "modelled":
+        return f"{told}, times measured on {info.device}"
+    billed = info.model if info.billed in (None, "self") else info.billed
+    return f"{told}, times modelled for {billed} by profile {info.profile}"
 
 
 def alone(spec: Any, finished: Any, title: str) -> None:

@@ -165,7 +165,9 @@ class Countdown:
         elif self._is_due():
             self._shown, self._logged = self._now(), self._done
             said = f"{text}, " if text else ""
-            self._console.print(f"{self._done} of {self._total} {self._noun}, {said}{self._times()}")
+            self._console.print(
+                f"{self._done} of {self._total} {self._noun}, {said}{self._times()}"
+            )
         if self._done >= self._total:
             self._bar.stop()
 

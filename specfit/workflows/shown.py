@@ -27,7 +27,8 @@ def texts_of(spec: Any, run: RunRows, count: int) -> Iterator[str]:
             request = spec.workload.request(index)
         except RequestError:
             continue
-        yield f"prompt: {spec.tokenizer.decode(request.prompt_ids, skip_special_tokens=True).strip()}"
+        prompt = spec.tokenizer.decode(request.prompt_ids, skip_special_tokens=True)
+        yield f"prompt: {prompt.strip()}"
         if row["status"] == "ok":
             yield f"answer: {marked(run, name, spec.tokenizer)}"
         if request.reference is not None:
@@ -67,6 +68,7 @@ def show(named: str, results: Path, count: int) -> None:
     config = replace(stored_run(folder), results_dir=str(results), recording=None)
     run = load_run(folder)
     info = run.info
-    say(f"run {info.run_id}: {info.selector}, {info.cache_slots} slots, {info.dataset}, {info.model}")
+    place = f"{info.selector}, {info.cache_slots} slots, {info.dataset}, {info.model}"
+    say(f"run {info.run_id}: {place}")
     for line in texts_of(resolve(config), run, count):
         say(line)

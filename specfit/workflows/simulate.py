@@ -37,7 +37,7 @@ class Simulation:
 def simulate(config: RunConfig, recording: Recording) -> Simulation:
     """The run that `replay` would make of this config: same decoder, same cycles.
 
-    Raises SpecfitError where the config asks for what was not recorded.
+    Raises SpecfitError if the config needs what was not recorded.
     """
     spec = resolve_replay(config, recording)
     assert isinstance(spec, ReplayRunSpec)

@@ -189,7 +189,7 @@ REAL = {
 def test_a_real_row_through_the_whole_pipeline(
     dataset: str, command: Command, specfit_data: Path, tmp_path: Path
 ) -> None:
-    """The embedded pair answers badly and alike, whoever selects: ids and scores are equal."""
+    """The embedded pair answers badly and alike under every selector: ids and scores are equal."""
     name, first, note = REAL[dataset]
     settings = (f"dataset={dataset}", f"dataset.path={specfit_data / name}", "limit=1")
     sizes = ("max_new_tokens=12", "dataset.max_document_tokens=64", f"results_dir={tmp_path}")

@@ -312,7 +312,7 @@ def test_selectors_that_read_no_routes_have_no_route_source(selector: Selector) 
     cycles = setting.run()
     assert setting.target.observed == []
     assert all(c.record.route_mismatches is None and c.record.select_ns == 0 for c in cycles)
-    with pytest.raises(AssertionError, match="routes are for those who read them"):
+    with pytest.raises(AssertionError, match="routes are for a selector that reads them"):
         Decoder(
             setting.target,
             setting.drafter if selector.drafts else None,

@@ -15,8 +15,14 @@ pytest.importorskip("hydra")
 from specfit.base.config import RunConfig, from_hydra  # noqa: E402
 from specfit.base.types import SpecfitError  # noqa: E402
 from specfit.decoding import memory_fit, resolve  # noqa: E402
-from specfit.decoding.memory_fit import Sizing, sizing_of, workload_context  # noqa: E402
+from specfit.decoding.memory_fit import (  # noqa: E402
+    Sizing,
+    settled_fit,
+    sizing_of,
+    workload_context,
+)
 from specfit.hardware.profile import Profile  # noqa: E402
+from specfit.models.target.attention import backend_name  # noqa: E402
 from specfit.workflows import doctor  # noqa: E402
 from specfit.workflows.hydra_cli import compose  # noqa: E402
 from tests.fakes.pairs import CPU, Pair  # noqa: E402
@@ -169,6 +175,7 @@ def test_a_run_on_a_gpu_prints_the_doctors_table(
 ) -> None:
     card = torch.device("cuda"), "Some Card"
     monkeypatch.setattr(resolve, "find_device", lambda asked: card)
+    monkeypatch.setattr(resolve, "bus_id", lambda device: None)
     monkeypatch.setattr(memory_fit, "device_free", lambda device: 20_000_000_000)
     here = [*tiny[:2], "gpu=local", "cache_slots=4"]
     notes = list(resolve.resolve(from_hydra(compose(here))).notes)
@@ -181,6 +188,69 @@ def test_a_run_on_a_gpu_prints_the_doctors_table(
     assert table[-1].endswith(" GB of 20.00 free")
     parts = sum(float(line.split()[-2]) for line in table[1:-1])
     assert parts == pytest.approx(float(table[-1].split()[1]), abs=0.03)
+
+
+def test_fit_is_settled_once_for_a_sweep_and_for_a_run_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes free differ from job to job; the count, and so the run's id, does not."""
+    first, sentence = settled_fit(with_free(24_600_000_000, monkeypatch), 48, tmp_path)
+    assert first < 48 and sentence.startswith(f"cache_slots=fit is {first}: 48 needs")
+    less = with_free(24_599_999_000, monkeypatch)
+    more = with_free(30_000_000_000, monkeypatch)
+    assert more.fit(48)[0] != first
+    for later in (more, less if less.largest() >= first else more):
+        slots, said = settled_fit(later, 48, tmp_path)
+        assert slots == first and "as settled in" in said
+    assert settled_fit(more, 48, tmp_path / "other")[0] == more.fit(48)[0]
+    with pytest.raises(SpecfitError, match=f"{first} slots per layer need"):
+        settled_fit(with_free(10_000_000_000, monkeypatch), 48, tmp_path)
+
+
+def test_another_model_or_workload_is_settled_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled_fit(with_free(24_600_000_000, monkeypatch), 48, tmp_path)
+    longer = sizing("wall", "dataset=cnn_dailymail")
+    assert settled_fit(longer, 48, tmp_path)[0] == longer.fit(48)[0]
+
+
+def test_a_modelled_fit_reads_no_file(tmp_path: Path) -> None:
+    table = sizing("modelled", "gpu=rtx4090")
+    assert settled_fit(table, 48, tmp_path) == table.fit(48)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_heads_working_memory_is_counted_on_a_device_alone() -> None:
+    """2,304 columns of the 30B's head: 0.2 GB counted, where the unfused path took a gigabyte."""
+    with_head = sizing_of(config(), QWEN, REDHAT, "wall", CPU, CARD).needs.workspace_bytes
+    without = sizing_of(config(), QWEN, None, "wall", CPU, CARD).needs.workspace_bytes
+    assert 0.05e9 < with_head - without < 0.4e9
+    modelled = [sizing_of(config(), QWEN, h, "modelled", CPU, CARD) for h in (REDHAT, None)]
+    assert modelled[0].needs.workspace_bytes == modelled[1].needs.workspace_bytes
+
+
+def test_cudnn_attention_is_off_before_anything_runs_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some Card")
+    assert resolve.find_device("auto")[0].type == "cuda"
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert backend_name() == "flash without a mask, memory-efficient with one"
+
+
+def test_a_manifest_of_a_gpu_names_the_attention_backend(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = torch.device("cuda"), "Some Card"
+    monkeypatch.setattr(resolve, "find_device", lambda asked: card)
+    monkeypatch.setattr(resolve, "bus_id", lambda device: None)
+    monkeypatch.setattr(memory_fit, "device_free", lambda device: 20_000_000_000)
+    spec = resolve.resolve(from_hydra(compose([*tiny[:2], "gpu=local", "cache_slots=4"])))
+    assert "memory-efficient" in spec.machine_facts()["attention"]
+    assert any(note.startswith("attention: ") for note in spec.notes)
 
 
 def test_uncached_systems_ignore_fit(tiny: list[str]) -> None:

@@ -49,7 +49,7 @@ def test_every_finding_says_where_it_is_from() -> None:
             "table_routes",
             {"workload": "embedded_gsm8k", "routes": "learned, top-k"},
             "12: kept",
-            ".986",
+            "0.986",
         ),
         (
             "table_movement",
@@ -79,4 +79,4 @@ def test_what_it_says_first_is_what_the_rows_give(
     (row,) = [line for line in lines if all(v in line[k] for k, v in chosen.items())]
     value = next(v for k, v in row.items() if k.partition(", value")[0] == column)
     digits = len(shown.partition(".")[2])
-    assert f"{float(value):.{digits}f}".lstrip("0") == shown and shown in TEXT
+    assert f"{float(value):.{digits}f}" == shown and shown in TEXT

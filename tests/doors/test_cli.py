@@ -1,6 +1,6 @@
 """Bad input: one sentence on stderr, exit code 2, no traceback, nothing written.
 
-One test per item of the design's "Errors", through the real entry point. What is wrong with one
+One test per kind of error, through the real entry point. What is wrong with one
 request is a row instead, and the run goes on.
 """
 

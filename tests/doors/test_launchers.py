@@ -1,4 +1,4 @@
-"""Sweeps on Hydra's launchers: the same rows as one process after the other, whoever ran them.
+"""Sweeps on Hydra's launchers: the same rows as one process after the other.
 
 joblib and submitit run here; Slurm through stand-ins for its two commands; Ray where installed.
 """

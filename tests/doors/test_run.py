@@ -65,7 +65,7 @@ def test_the_same_modelled_run_twice_is_byte_equal(run: Run, calibration: Path) 
 
 
 def check_timer(rows: Any) -> None:
-    """design.md "The timer", from rows alone."""
+    """What is timed and what is not, from rows alone."""
     cycles = rows.cycles
     phases = ["draft_ns", "route_ns", "select_ns", "verify_ns", "commit_ns"]
     assert (cycles[phases].sum(axis=1) == cycles["cycle_ns"]).all()

@@ -91,6 +91,9 @@ class Device:
         while event.passed_at is None:
             self.step()
 
+    def has_passed(self, event: Event) -> bool:
+        return event.passed_at is not None
+
     def elapsed_ns(self, begin: Event, end: Event) -> int:
         assert begin.passed_at is not None and end.passed_at is not None, "asked too early"
         return end.passed_at - begin.passed_at

@@ -10,7 +10,7 @@ Item = tuple[int, int, int, int]  # expert, slot, evicted, wait_for
 
 
 class SlowLayer:
-    """design.md "Order and victims", written from its sentences with dictionaries and sorts."""
+    """Load order and victims, written a second time with dictionaries and sorts."""
 
     def __init__(self, slots: int, staging: int = 3) -> None:
         self.slots, self.staging = slots, staging
@@ -206,7 +206,7 @@ def test_without_slots_everything_streams_through_staging() -> None:
 
 
 def test_no_slots_transfer_what_clearing_a_full_cache_transfers() -> None:
-    """design.md "Staging"; the paper's "without cache" (app. B)."""
+    """Staging; the paper's "without cache" (app. B)."""
     rng = np.random.default_rng(2)
     streamed = FastLayer(16, 0)
     for number in range(1, 200):

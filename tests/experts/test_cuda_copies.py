@@ -6,10 +6,14 @@ the last bit, so a read before arrival and an overwrite before the last use both
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
+import threading
 import types
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +29,7 @@ from specfit.experts.engine import ExpertEngine
 from specfit.experts.host_weights import ExpertStore
 from specfit.experts.policy_cache import Movement, MovingCache
 from specfit.experts.prefetch import Prefetcher
+from specfit.experts.queued_streams import QueuedStreams
 from specfit.hardware.idle_link import IdleLink
 from tests.experts.simulated import DeferredArithmetic, Device
 
@@ -161,7 +166,7 @@ def test_the_host_waits_for_the_device_at_the_end_of_a_forward_only(store: Exper
     assert made.copies.link.moved_bytes == 18 * store.block_bytes
 
 
-def test_waits_of_an_off_clock_forward_are_charged_to_nobody(store: ExpertStore) -> None:
+def test_waits_of_an_off_clock_forward_are_not_counted(store: ExpertStore) -> None:
     device = Device(0)
     made = engine(store, 4, StreamedCopyEngine(device, 2), device)
     ids = torch.tensor([[0, 1, 2]])
@@ -196,7 +201,10 @@ def broken(old: str, new: str) -> type:
     [
         ("        if after is not None:\n            self._streams.wait(stream, after)\n", ""),
         ("        self._streams.wait(COMPUTE, copy.end)\n", ""),
-        ("self._streams.wait(COMPUTE, copy.end)", "self._streams.wait(COMPUTE, copy.begin)"),
+        (
+            "self._streams.wait(COMPUTE, copy.end)",
+            "self._streams.wait(COMPUTE, self._layers[-1].begin)",
+        ),
     ],
     ids=["victim", "arrival", "start for arrival"],
 )
@@ -223,7 +231,7 @@ def test_more_copies_than_allowed_are_caught(store: ExpertStore) -> None:
     assert most > 2
 
 
-# -- copies that nobody has demanded yet -----------------------------------------------------------
+# -- copies that are not demanded yet --------------------------------------------------------------
 
 
 def foretold(engine: ExpertEngine, rng: np.random.Generator) -> None:
@@ -286,10 +294,169 @@ def test_a_block_that_work_may_still_read_is_overwritten_after_it() -> None:
         device, block, read = Device(seed, 0.02), torch.ones(4), []
         copies = StreamedCopyEngine(device, 2)
         device.push(COMPUTE, lambda: read.append(block.clone()))  # noqa: B023
+        copies.begin_layer(waits=1, runs=1)
         mark = copies.bring(torch.full((4,), 2.0), block)
         copies.wait_brought(mark)
         device.push(COMPUTE, lambda: read.append(block.clone()))  # noqa: B023
         device.synchronise()
+        copies.end_layer()
         copies.drain()
         assert [r.tolist() for r in read] == [[1.0] * 4, [2.0] * 4]
         assert copies.link.moved_bytes == 16 and copies.wait_ns >= 0
+
+
+# -- what the host spends on it ----------------------------------------------------------------
+
+
+class Counting:
+    """`Streams` that count the calls CUDA would be asked."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.records = self.elapsed = 0
+
+    def record(self, stream: int) -> object:
+        self.records += 1
+        return self._device.record(stream)
+
+    def elapsed_ns(self, begin: Any, end: Any) -> int:
+        self.elapsed += 1
+        return self._device.elapsed_ns(begin, end)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+
+def test_the_timing_of_a_layer_does_not_grow_with_its_misses(store: ExpertStore) -> None:
+    """Beside the one event per copy that hands it over: four records and five questions a layer."""
+    for misses in (3, 9):
+        streams = Counting(Device(0))
+        made = engine(store, 0, StreamedCopyEngine(streams, 2), streams._device)
+        ids = torch.arange(misses).view(-1, TOP_K)
+        made.begin_forward(on_clock=True)
+        for layer in range(LAYERS):
+            arguments = torch.randn(len(ids), HIDDEN), ids, torch.rand(len(ids), TOP_K)
+            made.run(layer, *arguments)
+        made.end_forward(len(ids), is_prefill=False)
+        # With no slot every copy into staging also waits for a mark of the run before it.
+        marks = LAYERS * max(0, misses - 3)
+        assert streams.records <= LAYERS * (misses + 4) + marks
+        assert streams.elapsed <= LAYERS * 5
+
+
+def test_runs_between_two_arrivals_are_not_waiting() -> None:
+    """By hand: two copies end at 10 and 20, each run takes 4, so the lane idles 10 and then 6."""
+    times = {"from": 0, "arrived": 20, "ends": 24}
+    layer = cuda_copies._Layer("begin", 0, 2, [], "from", "arrived", "ends")
+    assert layer.wait_ns(lambda begin, end: times[end] - times[begin]) == 16
+
+
+def test_the_index_table_goes_up_before_the_first_copy(store: ExpertStore) -> None:
+    device, order = Device(0), []
+    made = engine(store, 0, StreamedCopyEngine(device, 2), device)
+    upload, copy = made._upload, device.copy
+    made._upload = lambda values: order.append("table") or upload(values)  # type: ignore
+    device.copy = lambda *a: order.append("block") or copy(*a)  # type: ignore
+    made.begin_forward(on_clock=True)
+    made.run(0, torch.randn(1, HIDDEN), torch.tensor([[0, 1, 2]]), torch.rand(1, TOP_K))
+    assert order[0] == "table" and "block" in order
+
+
+def test_no_border_waits_for_what_was_brought_in(store: ExpertStore) -> None:
+    """A block that travels when a forward begins goes on travelling, and counts once it is here."""
+    device = Device(0, favour=1e9)
+    copies = StreamedCopyEngine(device, 2)
+    block = torch.zeros(4)
+    mark = copies.bring(torch.ones(4), block)
+    copies.drain()
+    assert mark.passed_at is None and device.host_waits == 0 and copies.link.moved_bytes == 0
+    while mark.passed_at is None:
+        device.step()
+    copies.drain()
+    assert copies.link.moved_bytes == 16 and copies.link.busy_ns > 0
+
+
+def test_a_phase_ends_with_the_compute_stream_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from specfit.experts.cuda_streams import border
+
+    waited: list[str] = []
+    monkeypatch.setattr(
+        torch.cuda,
+        "current_stream",
+        lambda device: types.SimpleNamespace(synchronize=lambda: waited.append("compute")),
+    )
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: waited.append("all"))
+    border(torch.device("cuda"))()
+    assert waited == ["compute"]
+
+
+# -- blocks that are not page-locked ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("slots", [0, 4, EXPERTS])
+def test_a_thread_that_fills_the_streams_changes_no_bit(
+    store: ExpertStore, reference: list[torch.Tensor], slots: int
+) -> None:
+    for seed in SEEDS:
+        device = Locked(Device(seed))
+        made = engine(store, slots, StreamedCopyEngine(QueuedStreams(device), 2), device)
+        assert all(map(torch.equal, story(made), reference))
+        assert device.copies > 0
+
+
+class Locked:
+    """The simulated device for two threads: one call at a time."""
+
+    def __init__(self, device: Device) -> None:
+        self._device, self._lock = device, threading.RLock()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._device, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any) -> Any:
+            with self._lock:
+                return found(*arguments)
+
+        return call
+
+
+def test_a_slow_bounce_copy_does_not_hold_up_the_thread_that_enqueues() -> None:
+    """The copy has not begun when `copy` returns; the lane that needs it waits for it."""
+    gate, device = threading.Event(), Device(0)
+    slow, source, block = device.copy, torch.ones(4), torch.zeros(4)
+
+    def copy(*arguments: Any) -> None:
+        gate.wait(10)
+        slow(*arguments)
+
+    device.copy = copy  # type: ignore[method-assign]
+    copies = StreamedCopyEngine(QueuedStreams(device), 2)
+    copies.begin_layer(waits=1, runs=1)
+    copies.submit(source, block, locked=False)
+    assert device.copies == 0, "submit came back before the bounce copy"
+    gate.set()
+    copies.wait_oldest()
+    device.synchronise()
+    copies.drain()
+    assert block.tolist() == [1.0] * 4
+
+
+# -- an engine's memory ---------------------------------------------------------------------------
+
+
+def test_the_slots_of_an_engine_that_prefetched_are_gone_with_it(store: ExpertStore) -> None:
+    """Without the collector of cycles: the next job allocates before that would run."""
+    link = IdleLink(10, 1, 1, 30, 5, 20, 25.0, 0.0, 0.0)
+    ahead = Prefetcher("layer", 4, LAYERS, EXPERTS, link)
+    made = engine(store, 4, CpuCopyEngine(2), None, Movement(prefetcher=ahead))
+    list(prefetching_story(made))
+    del made.begin_forward  # the story's own hook holds its engine
+    slots = weakref.ref(made._slots[0])
+    gc.disable()
+    try:
+        del made
+        assert slots() is None
+    finally:
+        gc.enable()

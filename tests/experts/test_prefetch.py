@@ -1,4 +1,4 @@
-"""Copies ahead of demand: which, when, how many, and that a wrong one harms nobody."""
+"""Copies ahead of demand: which, when, how many, and that a wrong one does no harm."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_a_layer_that_has_had_its_turn_gets_no_more_copies() -> None:
     made = prefetcher("tree", blocks=2)
     chances = np.zeros((1, LAYERS, EXPERTS), dtype=np.uint8)
     chances[0, 0, [1, 2]], chances[0, 2, 3], chances[0, 0, 5] = 250, 200, 150
-    nobody = np.zeros((0, LAYERS, 2), dtype=np.int64)
-    made.on_prediction(NO_NODES, Routes(rows(5, 3), nobody, chances))
+    no_nodes = np.zeros((0, LAYERS, 2), dtype=np.int64)
+    made.on_prediction(NO_NODES, Routes(rows(5, 3), no_nodes, chances))
     for _ in range(4):
         made.on_idle("select")
     assert arrived(made) == {(0, 1), (0, 2)}  # which fill the area

@@ -52,7 +52,7 @@ def test_verified_nodes_and_prefill_tokens_have_their_own_price() -> None:
 
 def test_a_lap_is_the_sum_of_its_bills_and_the_next_starts_at_zero() -> None:
     clock = ModelledClock(replace(PAPER, commit_ms=0.5), Billing.own(48, EXPERT))
-    clock.bill_draft_level()  # before the start: belongs to nobody
+    clock.bill_draft_level()  # before the start: in no phase
     clock.start()
     clock.bill_draft_level()
     clock.bill_draft_level()
@@ -99,7 +99,7 @@ def test_a_profile_with_unknown_values_cannot_be_modelled(name: str) -> None:
 
 
 class Machine:
-    """A device whose queued work takes time only when somebody waits for it."""
+    """A device whose queued work takes time only when it is waited for."""
 
     def __init__(self) -> None:
         self.now = self.queued = 0
@@ -112,7 +112,7 @@ class Machine:
 def test_the_wall_clock_charges_the_wait_to_the_phase_that_ends() -> None:
     machine = Machine()
     clock = WallClock(machine.synchronise, expert_bytes=10, timer=lambda: machine.now)
-    machine.queued = 1000  # work from before the start belongs to nobody
+    machine.queued = 1000  # work from before the start is in no phase
     clock.start()
     machine.now += 5
     machine.queued = 70
@@ -121,7 +121,7 @@ def test_the_wall_clock_charges_the_wait_to_the_phase_that_ends() -> None:
     assert clock.lap() == 3
 
 
-def test_off_clock_time_belongs_to_nobody() -> None:
+def test_off_clock_time_is_in_no_phase() -> None:
     machine = Machine()
     clock = WallClock(machine.synchronise, expert_bytes=10, timer=lambda: machine.now)
     clock.start()

@@ -6,7 +6,7 @@ from specfit.report.intervals import Interval
 from specfit.report.paper_values import CLAIMS, Claim
 from specfit.report.quantities import QUANTITIES
 from specfit.report.styles import SYSTEMS, WORKLOADS
-from specfit.report.verdict import WORDS, is_open, verdict
+from specfit.report.verdict import WORDS, effect, is_clear, passes, verdict
 from specfit.storage.tables import RequestFlags
 from tests.fakes.rows import part, rows_of
 
@@ -20,8 +20,10 @@ REAL = {"model": "qwen3-30b-a3b", "clock": "wall"}
 @pytest.mark.parametrize(
     ("claim", "value", "said"),
     [
-        (GAIN, 1.01, "same direction"),
-        (GAIN, 0.99, "other direction"),
+        (GAIN, 1.6, "same direction"),
+        (GAIN, 1.4, "open"),
+        (GAIN, 0.6, "open"),
+        (GAIN, 0.4, "other direction"),
         (SPEED, 8.27, "not comparable"),
         (FITTED, 4.65, "fitted"),
     ],
@@ -58,9 +60,23 @@ def test_what_has_not_run_is_not_tested() -> None:
     assert verdict(GAIN, Interval(1.2, 1.1, 1.3, 2), None) == "not tested"
 
 
-def test_an_interval_over_one_leaves_the_direction_open() -> None:
-    assert is_open(Interval(1.1, 0.9, 1.3, 2)) and not is_open(Interval(1.1, 1.05, 1.3, 2))
-    assert not is_open(Interval(1.1, None, None, 1)) and not is_open(None)
+def test_only_an_interval_clear_of_one_has_a_direction() -> None:
+    assert not is_clear(Interval(1.1, 0.9, 1.3, 2)) and is_clear(Interval(1.1, 1.05, 1.3, 2))
+    assert not is_clear(Interval(1.1, None, None, 1)), "one request says nothing"
+
+
+def test_what_plain_decoding_passes_too_is_no_direction_of_specfit() -> None:
+    ours, passing = Interval(1.3, 1.2, 1.4, 9), Interval(1.7, 1.6, 1.8, 9)
+    assert verdict(GAIN, ours, OURS, passing) == "as the control"
+    for failing in (None, Interval(1.1, 0.9, 1.3, 9), Interval(0.9, 0.8, 0.95, 9)):
+        assert verdict(GAIN, ours, OURS, failing) == "same direction"
+    assert passes(GAIN, ours) and not passes(GAIN, Interval(0.9, 0.8, 0.95, 9))
+
+
+def test_the_effect_is_a_change_over_a_change() -> None:
+    assert effect(GAIN, Interval(1.432, 1.4, 1.5, 9)) == pytest.approx(2)
+    assert effect(GAIN, Interval(0.784, 0.7, 0.8, 9)) == pytest.approx(-1)
+    assert effect(SPEED, Interval(8.0, 7.0, 9.0, 9)) is None
 
 
 def test_claims_are_about_things_that_exist() -> None:

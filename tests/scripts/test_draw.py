@@ -15,7 +15,7 @@ from scripts.draw import main
 from specfit.base.types import SpecfitError
 from specfit.report.artifact import write
 from specfit.report.artifacts import FIGURES, TABLES
-from specfit.report.draw import make_all, names_of
+from specfit.report.draw import Made, make_all, names_of
 from specfit.report.reader import ResultsReader
 from specfit.storage.suite import Cell, Suite, read_suite, suite_path
 from tests.fakes.rows import store_run
@@ -135,12 +135,17 @@ def cells(path: Path) -> list[list[str]]:
         return [row for row in csv.reader(line for line in file if line[0] != "#")][1:]
 
 
+def lacking(made: Made) -> dict[str, str]:
+    """Missing although rows of their suites are committed."""
+    return {n: why for n, why in made.missing.items() if not why.startswith("no run of suite")}
+
+
 def test_no_number_of_the_committed_tables_changes(tmp_path: Path) -> None:
     if not (REFERENCE / "tables").is_dir():
         pytest.skip("results/reference holds no tables yet: no reference rows are committed")
     (tmp_path / "reference").symlink_to(REFERENCE)
     made = make_all(ResultsReader(tmp_path), names_of(tables_only=True))
-    assert not made.missing
+    assert not lacking(made)
     write(list(made.artifacts.values()), tmp_path)
     kept, again = (
         {p.name: cells(p) for p in (place / "tables").glob("*.csv")}
@@ -157,7 +162,7 @@ def test_every_figure_can_be_drawn_from_the_committed_rows(tmp_path: Path) -> No
         pytest.skip("results/reference holds no suites yet: no reference rows are committed")
     (tmp_path / "reference").symlink_to(REFERENCE)
     made = make_all(ResultsReader(tmp_path), FIGURES)
-    assert not made.missing
+    assert not lacking(made)
     for name, figure in made.artifacts.items():
         assert sorted(figure.files) == [f"{name}.{kind}" for kind in ("pdf", "png", "svg")]
         assert figure.alt.endswith(".") and figure.stamp.text

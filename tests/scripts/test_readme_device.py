@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scripts.readme_columns import README
-from scripts.readme_device import HEADER, NONE, rewritten, table
+from scripts.readme_device import HEADER, NONE, README, rewritten, table
 
 CHECKED: dict[str, Any] = {
     "device": "NVIDIA H200",
@@ -17,7 +16,12 @@ CHECKED: dict[str, Any] = {
         "equality": {"verdict": "passed", "figures": {}},
         "kernels": {
             "verdict": "failed",
-            "figures": {"timings": [{"rows": 1, "speedup": 9.0}, {"rows": 8, "speedup": 2.5}]},
+            "figures": {
+                "timings": [
+                    {"rows": 1, "share_of_memory": 0.2},
+                    {"rows": 8, "share_of_memory": 0.45},
+                ]
+            },
         },
         "probe": {
             "verdict": "passed",
@@ -32,6 +36,8 @@ CHECKED: dict[str, Any] = {
                 "specfit_48": "not run: out of time",
                 "copies_at_share_of_pinned": 0.97,
                 "uncached_bound_ms": 84.0,
+                "resident_beside_ms": 13.1,
+                "resident_goal_ms": 15.0,
             },
         },
     },
@@ -59,9 +65,10 @@ def test_one_row_per_device(tmp_path: Path) -> None:
     ]
     assert lines[0] == list(HEADER) and len(lines) == 4
     assert lines[2] == [
-        *("Bare GPU", "2026-02-01", "-", "- (-)", "-", "- (-)", "-", "- ms (-)", "-, -, -, -"),
+        *("Bare GPU", "2026-02-01", "-", "- (-)", "-", "- (-)", "-", "- ms (-)"),
+        *("- ms (-)", "-, -, -, -"),
     ]
     assert lines[3] == [
-        *("NVIDIA H200", "2026-01-02", "passed", "2.5 (failed)", "-7.0 %", "52.3 (97%)", "71 s"),
-        *("82 ms (84)", "12.25, 30.00, -, -"),
+        *("NVIDIA H200", "2026-01-02", "passed", "45% (failed)", "-7.0 %", "52.3 (97%)", "71 s"),
+        *("82 ms (84)", "13.1 ms (15)", "12.25, 30.00, -, -"),
     ]

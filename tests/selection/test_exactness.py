@@ -111,7 +111,7 @@ def test_ties_do_not_undo_the_coverage_bound() -> None:
 
 
 def test_the_pool_may_be_larger_than_any_before() -> None:
-    """Buffers grow with nodes and layers, in both searches, and shrink for nobody."""
+    """Buffers grow with nodes and layers, in both searches, and never shrink."""
     rng = np.random.default_rng(5)
     cost = CostModel(np.full(K + 1, 40.0), 1.0)
     for budget in (None, 0):

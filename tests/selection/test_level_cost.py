@@ -16,7 +16,7 @@ EXPERTS, LAYERS, TOP = 8, 1, 2
 
 
 def pool(levels: int, chance: float) -> tuple[DraftTree, Routes]:
-    """A chain whose nodes each use two experts that nobody else uses; the root two more."""
+    """A chain whose nodes each use two experts that no other node uses; the root two more."""
     tree = DraftTree.empty()
     for level in range(levels):
         path = int(PROBABILITY_ONE * chance ** (level + 1))

@@ -147,7 +147,7 @@ def _movement_parts(spec: RunSpec) -> dict[str, Any]:
     """What moves and how. With prefetching probes know what the run will: its own routes."""
     config = spec.config
     parts: dict[str, Any] = {
-        # No card knows the future: its coefficients are the default policy's.
+        # belady runs on no card: its coefficients are the default policy's.
         "policy": "lru" if config.policy == CLAIRVOYANT else config.policy,
         "bypass": config.bypass,
         "miss": config.miss,

@@ -67,13 +67,13 @@ class ForcedTree(Selector):
 
 
 class Walking(NoDraft):
-    """Plain decoding that the route source hears: a run's source knows every token so far."""
+    """Plain decoding that the route source observes, as a run's source observes every token."""
 
     reads_routes = True
 
 
 class Heard(RouteSource):
-    """A run's source, which may remember the text: it hears the question and nothing of a probe."""
+    """A run's source, which may remember the text: it observes the question and no forced tree."""
 
     def __init__(self, source: RouteSource) -> None:
         self._source, self.probing = source, False

@@ -54,7 +54,7 @@ class NarrowDrafter(RecordedDrafter):
     """Uncovers narrowed pools, each to its own last level.
 
     That a deeper level would hold none of the best nodes is known only once it has been drafted;
-    whoever compares widths adds the time of `unseen_levels`.
+    a comparison of widths adds the time of `unseen_levels`.
     """
 
     def __init__(self, playback: Playback, max_depth: int) -> None:
@@ -69,8 +69,8 @@ class NarrowDrafter(RecordedDrafter):
 
 
 def unseen_levels(drafted: Drafted, full_depth: int, adaptive: bool) -> int:
-    """Levels that would have been drafted for nothing: one where the selection asks for more, all
-    where every level is drafted anyway."""
+    """Levels that a live run would draft in vain: one if the selection holds a node of the newest
+    level, all that are left if every level is drafted anyway."""
     if adaptive and not drafted.takes_newest_level:
         return 0
     left = full_depth - drafted.tree.levels

@@ -20,7 +20,7 @@ def _key(prompt_ids: IntArray) -> bytes:
 
 
 class Playback:
-    """Requests are told apart by their prompts; equal prompts have equal greedy outputs."""
+    """Requests are found by their prompts; equal prompts have equal greedy outputs."""
 
     def __init__(self, requests: Iterable[RecordedRequest]) -> None:
         self._by_prompt = {

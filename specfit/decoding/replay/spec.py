@@ -114,7 +114,7 @@ class ReplayRunSpec(RunSpec):
 
 
 def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] = ()) -> RunSpec:
-    """Raises SpecfitError where the config asks for what was not recorded.
+    """Raises SpecfitError if the config needs what was not recorded.
 
     `said` are the dotted keys that a person set: of what the recording decides, they may only
     repeat it, or draft fewer levels.
@@ -129,6 +129,8 @@ def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] 
     bill = billing(settled.gpu.billed, geometry.layers, expert_bytes)
     if settled.gpu.advice:
         notes += (f"profile {profile.name}: {settled.gpu.advice}",)
+    if "half_real" in recording.notes:
+        notes += (recording.notes["half_real"],)
     kind = selector_spec(settled.selector.name)
     return ReplayRunSpec(
         settled,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +33,25 @@ TargetWeights = Callable[[str], Tensor]
 
 
 def load_head(
-    path: Path, target_config: Any, target_weights: TargetWeights | None = None
+    path: Path,
+    target_config: Any,
+    target_weights: TargetWeights | None = None,
+    norm_feedback: str = "auto",
 ) -> EagleHead:
     """The head stored in folder `path`, checked against the target it is to draft for.
 
     target_config: the target's HF config (hidden_size, vocab_size, num_hidden_layers are read).
     target_weights: name -> tensor of the target, asked only for embeddings or an lm_head that the
     head's file leaves out, and for the embedding, which is shared where the file's is equal. The
-    rest keeps the dtype of its file.
+    rest keeps the dtype of its file. norm_feedback: before or after, whatever the file says.
     """
     path = Path(path)
     fields = read_json(path / "config.json")
     tensors = canonical_names(_read_tensors(path / "model.safetensors"))
     rows = tensors["lm_head.weight"].shape[0] if "lm_head.weight" in tensors else None
     config = read_config(fields, target_config, rows)
+    if norm_feedback != "auto":
+        config = replace(config, norm_output=norm_feedback == "after", feedback_unknown=False)
     _check_dtypes(tensors)
     _check_head_dim(fields, tensors, config)
     _check_tied(fields, tensors, target_config)
@@ -89,7 +95,8 @@ def canonical_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
-        pickled = next(path.parent.glob("*.bin"), None)
+        kinds = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+        pickled = next((file for kind in kinds for file in path.parent.glob(kind)), None)
         if pickled is not None:
             raise SpecfitError(
                 f"The draft head in {path.parent} is a pickle ({pickled.name}), which could run "

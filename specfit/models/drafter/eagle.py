@@ -20,6 +20,9 @@ from specfit.models.drafter.expansion import Expansion, FloatArray, best_childre
 from specfit.models.drafter.head import EagleHead
 from specfit.models.drafter.kv_cache import HeadCache
 
+HEAD_CHUNK = 512
+"""Rows of true features that the head runs at once on a GPU: a mask has rows times columns."""
+
 
 class EagleDrafter:
     """top_k expansion of EAGLE-2 and -3: the best top_k nodes of a level each give top_k children.
@@ -30,6 +33,8 @@ class EagleDrafter:
     def __init__(self, head: EagleHead, max_depth: int, top_k: int, device: torch.device) -> None:
         self.max_depth, self._top_k = max_depth, top_k
         self._head, self._device = head, device
+        # A CPU keeps the form whose bits its rows are of.
+        self._is_fused = device.type == "cuda"
         self.begin()
 
     def begin(self) -> None:
@@ -61,7 +66,17 @@ class EagleDrafter:
         self._forget_draft()
         ids = torch.as_tensor(tokens, dtype=torch.long, device=self._device)
         where = torch.arange(self._stable, self._stable + len(tokens), device=self._device)
-        after, logits = self._head(ids, self._head.fuse(features), where, self._cache)
+        step = HEAD_CHUNK if self._is_fused else len(tokens)
+        for first in range(0, len(tokens), step):
+            part = slice(first, first + step)
+            after, logits = self._head(
+                ids[part],
+                self._head.fuse(features[part]),
+                where[part],
+                self._cache,
+                fused=self._is_fused,
+                last_only=self._is_fused,
+            )
         self._stable = len(self._cache)
         self._remember([ROOT], after[-1:], logits[-1:])
 
@@ -96,7 +111,7 @@ class EagleDrafter:
         ancestry = torch.from_numpy(tree.ancestry[np.ix_(beam, self._drafted)])
         stable = torch.ones(len(beam), self._stable, dtype=torch.bool)
         mask = torch.cat([stable, ancestry], dim=1).to(self._device)
-        after, logits = self._head(ids, features, where, self._cache, mask)
+        after, logits = self._head(ids, features, where, self._cache, mask, fused=self._is_fused)
         self._remember(beam, after, logits)
 
     def _remember(self, nodes: list[int], after: torch.Tensor, logits: torch.Tensor) -> None:

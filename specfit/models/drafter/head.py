@@ -40,7 +40,8 @@ class HeadConfig:
     sliding_window: int | None = None
     norm_before_fc: bool = False
     fc_norm: bool = False
-    norm_output: bool = False
+    norm_output: bool = False  # the next step reads the state after the norm
+    feedback_unknown: bool = False  # a flat file: trainers differ in what its norm_output means
 
     def __post_init__(self) -> None:
         assert self.layer_type in ("llama", "qwen3"), f"unknown layer type {self.layer_type!r}"
@@ -217,6 +218,22 @@ class EagleHead(nn.Module):
         normed = self.norm(out)
         return normed if self.config.norm_output else out, self.lm_head(normed)
 
+    def working_bytes(self, context: int, chunk: int, itemsize: int) -> int:
+        """Most bytes beside the weights while `context` rows are run, `chunk` at a time and fused.
+
+        Keys and values as they grow (old and new), widened to every query head, the mask as the
+        kernel takes it, and a chunk's activations, norms in float32.
+        """
+        c, rows = self.config, min(chunk, context)
+        heads = c.num_attention_heads * c.head_dim
+        kv_heads = c.num_key_value_heads * c.head_dim
+        cached = (3 + 1) * 2 * context * kv_heads * itemsize
+        widened = 2 * context * heads * itemsize
+        mask = rows * context * (2 + itemsize)
+        wide = 3 * c.fused_width + 12 * c.hidden_size + 6 * heads + 4 * c.intermediate_size
+        logits = 4 * c.draft_vocab_size * 4 * 16
+        return cached + widened + mask + rows * wide * 4 + logits
+
     def forward(
         self,
         tokens: Tensor,
@@ -224,12 +241,16 @@ class EagleHead(nn.Module):
         position_ids: Tensor,
         cache: HeadCache | None = None,
         attention_mask: Tensor | None = None,
+        fused: bool = False,
+        last_only: bool = False,
     ) -> tuple[Tensor, Tensor]:
         """Run T rows; their keys and values are appended to `cache`.
 
         tokens: ids [..., T] or embeddings [..., T, H]; features: fused or the head's own
         [..., T, H]; position_ids [T]; attention_mask: bool [T, S] over cached then new rows, True =
-        attend, None = causal. Returns (feature for the next step [..., T, H], logits [..., T, DV]).
+        attend, None = causal. fused: with a batch dimension, which fused kernels need and which a
+        CPU rounds otherwise; last_only: only the last row is read out. Returns (feature for the
+        next step [..., T, H], logits [..., T, DV]).
         """
         embeddings = tokens if tokens.is_floating_point() else self.embed_tokens(tokens)
         z, residual = self.layer.enter(embeddings, features)
@@ -239,7 +260,14 @@ class EagleHead(nn.Module):
         cache.append(k, v, position_ids)
         mask = self._mask(position_ids, cache, attention_mask)
         keys, values = attention.widen(cache.keys), attention.widen(cache.values)
-        mixed = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
+        if last_only:
+            q, residual, mask = q[..., -1:, :], residual[..., -1:, :], mask[..., -1:, :]
+        if fused:
+            mixed = F.scaled_dot_product_attention(
+                q[None], keys[None], values[None], attn_mask=mask[None, None]
+            )[0]
+        else:
+            mixed = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
         return self.read_out(self.layer.leave(residual, mixed))
 
     def _mask(self, position_ids: Tensor, cache: HeadCache, mask: Tensor | None) -> Tensor:

@@ -6,6 +6,7 @@ Llama configs, which are turned into the first and then read like it.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,10 @@ LAYER_ALSO = {
 }
 # Of a flat file: keys that are not its layer's.
 FLAGS = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output", "embed_requires_grad")
+
+
+# Of a flat file: norms that this head always has, the embedding's and the one before lm_head.
+ALWAYS = ("use_input_layernorm_in_first_layer", "use_last_layernorm")
 
 
 class _Head(File):
@@ -64,6 +69,8 @@ class _Eagle(File):
     norm_before_fc: bool = False
     fc_norm: bool = False
     norm_output: bool = False
+    use_input_layernorm_in_first_layer: bool = True
+    use_last_layernorm: bool = True
 
 
 class _Rope(File):
@@ -86,7 +93,8 @@ def read_config(
 
     Raises SpecfitError naming the key that is unknown, of another type or does not fit.
     """
-    if "speculators_model_type" not in fields and "hidden_size" in fields:
+    is_flat = "speculators_model_type" not in fields and "hidden_size" in fields
+    if is_flat:
         fields = flat_as_nested(fields, target_config.vocab_size, lm_head_rows)
     layer = fields.get("transformer_layer_config")
     if fields.get("speculators_model_type") != "eagle3" or not isinstance(layer, Mapping):
@@ -127,6 +135,7 @@ def read_config(
         norm_before_fc=head.norm_before_fc,
         fc_norm=head.fc_norm,
         norm_output=head.norm_output,
+        feedback_unknown=is_flat and head.norm_output,
     )
 
 
@@ -152,6 +161,12 @@ def flat_as_nested(
             "The draft head sets use_aux_hidden_state=false, as EAGLE-1 and 2 do; expected an "
             "EAGLE-3 head, which reads three layers of the target."
         )
+    for name in ALWAYS:
+        if fields.get(name, getattr(eagle, name)) is not True:
+            raise SpecfitError(
+                f"{FILE} sets {name}={json.dumps(fields.get(name, False))}; this head always has "
+                "that norm, so expected true or no such key"
+            )
     outputs = eagle.eagle_aux_hidden_state_layer_ids
     names = ("draft_vocab_size", "truncated_vocab_size")
     rows = [fields[name] for name in names if fields.get(name) is not None]
@@ -162,7 +177,7 @@ def flat_as_nested(
                 raise SpecfitError(f"{FILE} sets {name} twice, to different values; remove one")
             flags[name] = fields[name]
     own = {*FLAGS, *names, "eagle_config", "target_hidden_size", "speculators_config"}
-    own |= {"has_own_embed_tokens", "has_own_lm_head", "auto_map"}
+    own |= {"has_own_embed_tokens", "has_own_lm_head", "auto_map", *ALWAYS}
     return {
         "speculators_model_type": "eagle3",
         "norm_before_residual": False,

@@ -1,4 +1,4 @@
-"""A drafter without weights: it knows each request's text and is right as often as it is told to.
+"""A drafter without weights: it drafts each request's own text, right with a given chance.
 
 Its pool is EAGLE's: `top_k` children of the `top_k` most probable nodes of a level. A node's
 first child says the text's next token with a chance h that is drawn around `hits[depth - 1]`, its

@@ -72,13 +72,13 @@ def advance(
     """
     layers, k = states.shape[1], states.shape[2]
     taken = np.zeros(ids.shape[1], dtype=np.bool_)
-    nobody = np.full(k, -1, dtype=states.dtype)
+    nothing = np.full(k, -1, dtype=states.dtype)
     for row in range(tokens.shape[0]):
         column, above = start + row, parents[row]
         before = np.uint64(seed) if above < 0 else keys[above]
         keys[column] = mix(mix(before, tokens[row]), 1)
         for layer in range(layers):
-            parent = nobody if above < 0 else states[above, layer]
+            parent = nothing if above < 0 else states[above, layer]
             _draw(
                 parent,
                 mix(keys[column], layer),

@@ -27,7 +27,7 @@ TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "chat_template.json", "vocab.json", *_SLOW_TOKENIZERS),
 )
-_ABOUT = {"provenance.json", "statistics.json"}  # said of the weights, read by nobody
+_ABOUT = {"provenance.json", "statistics.json"}  # say how the weights were made; no code reads them
 
 
 class _Index(File):

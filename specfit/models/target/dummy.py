@@ -19,6 +19,7 @@ from transformers import AutoConfig
 from specfit.base.types import SpecfitError
 from specfit.experts.host_weights import ExpertStore
 from specfit.models.schema import read_json
+from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.config_file import target_fields
 from specfit.models.target.family import family_of, geometry_of
@@ -61,6 +62,7 @@ def load_random(
     geometry = geometry_of(fields)
     options = {name: value for name, value in fields.items() if name != "model_type"}
     model = skeleton(AutoConfig.for_model(family_of(fields).model_type, **options))
+    use_attention(model, device)
     source = torch.Generator(device).manual_seed(0)
     _fill_dense(model, dtype, device, source)
     store = ExpertStore(

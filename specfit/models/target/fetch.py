@@ -131,6 +131,14 @@ def _listed(repository: Repository, cached: Path | None) -> dict[str, int]:
         there = cached is not None and (cached / name).is_file()
         if chosen and not refused and not there:
             files[name] = file.size or 0
+    names = [file.rfilename for file in info.siblings or []]
+    pickled = next((n for n in names if n.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
+    if pickled is not None and not any(n.endswith(".safetensors") for n in names):
+        raise SpecfitError(
+            f"{repository.name} stores its weights as a pickle ({pickled}), which could run any "
+            f"code when it is read; convert it to {SINGLE} with safetensors, and set "
+            f"{repository.key}.path to that folder"
+        )
     return files
 
 

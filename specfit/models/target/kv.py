@@ -9,15 +9,15 @@ import torch
 
 
 class KVCache:
-    """Keys and values [L][1, kv_heads, capacity, head_dim]; a forward writes from `start` on.
+    """Keys and values [L, 2, kv_heads, capacity, head_dim]; a forward writes from `start` on.
 
     A forward over q rows writes columns start..start+q and attends to 0..start+q, so scratch rows
     of the atlas lie beyond `length` and are dropped by forgetting them.
     """
 
     def __init__(self, layers: int) -> None:
-        self._keys: list[torch.Tensor | None] = [None] * layers
-        self._values: list[torch.Tensor | None] = [None] * layers
+        self._layers = layers
+        self._stored: torch.Tensor | None = None  # one tensor, so that rows move in one call
         self.length = 0
         self.start = 0
 
@@ -26,39 +26,46 @@ class KVCache:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """transformers' interface: store [1, kv_heads, q, head_dim], return every column seen."""
         end = self.start + keys.shape[2]
-        stored = []
-        for buffers, new in ((self._keys, keys), (self._values, values)):
-            buffer = self._grown(buffers[layer], new, end)
-            buffer[:, :, self.start : end] = new
-            buffers[layer] = buffer
-            stored.append(buffer[:, :, :end])
-        return stored[0], stored[1]
+        stored = self._with_room(keys, end)[layer]
+        stored[0, :, self.start : end] = keys[0]
+        stored[1, :, self.start : end] = values[0]
+        return stored[:1, :, :end], stored[1:, :, :end]
 
-    def _grown(self, buffer: torch.Tensor | None, new: torch.Tensor, end: int) -> torch.Tensor:
+    def _with_room(self, new: torch.Tensor, end: int) -> torch.Tensor:
         """Capacity doubles, so appending copies each row a constant number of times."""
-        if buffer is not None and buffer.shape[2] >= end:
-            return buffer
-        capacity = max(256, 2 * end)
-        larger = new.new_zeros(new.shape[0], new.shape[1], capacity, new.shape[3])
-        if buffer is not None:
-            larger[:, :, : buffer.shape[2]] = buffer
+        held = self._stored
+        if held is not None and held.shape[3] >= end:
+            return held
+        _, kv_heads, _, head_dim = new.shape
+        larger = new.new_zeros(self._layers, 2, kv_heads, max(256, 2 * end), head_dim)
+        if held is not None:
+            larger[:, :, :, : held.shape[3]] = held
+        self._stored = larger
         return larger
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Of the rows written after `length`, keep these (ascending offsets), side by side."""
-        index = torch.as_tensor(rows, dtype=torch.long) + self.length
-        end = self.length + len(rows)
-        for buffer in (*self._keys, *self._values):
-            assert buffer is not None, "keep follows a forward"
-            buffer[:, :, self.length : end] = buffer.index_select(2, index.to(buffer.device))
+        """Of the rows written after `length`, keep these (ascending offsets), side by side.
+
+        Rows 0 .. n-1 lie where they are to be; others move in one gather and one write.
+        """
+        assert self._stored is not None, "keep follows a forward"
+        first = next((i for i, row in enumerate(rows) if row != i), len(rows))
+        moved, end = list(rows)[first:], self.length + len(rows)
+        if moved:
+            index = torch.tensor(moved, dtype=torch.long) + self.length
+            if self._stored.is_cuda:
+                index = index.pin_memory().to(self._stored.device, non_blocking=True)
+            kept = self._stored.index_select(3, index)
+            self._stored[:, :, :, self.length + first : end] = kept
         self.length = self.start = end
 
     def first_not_finite(self, end: int) -> int | None:
         """The first layer with a key or value before column `end` that is no number."""
-        for layer, pair in enumerate(zip(self._keys, self._values, strict=True)):
-            for buffer in pair:
-                if buffer is not None and not bool(buffer[:, :, :end].isfinite().all()):
-                    return layer
+        if self._stored is None:
+            return None
+        for layer, held in enumerate(self._stored):
+            if not bool(held[:, :, :end].isfinite().all()):
+                return layer
         return None
 
     def truncate(self, length: int) -> None:

@@ -16,6 +16,7 @@ from transformers.activations import ACT2FN
 from specfit.base.types import SpecfitError
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.host_weights import ExpertStore
+from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.family import Family, Geometry, family_of, geometry_of
 from specfit.models.target.shards import DTYPES, Entry, Shard
@@ -76,6 +77,7 @@ def load_model(
         config.num_hidden_layers = num_layers
     geometry = geometry_of(checkpoint.config | {"num_hidden_layers": config.num_hidden_layers})
     model = skeleton(config)
+    use_attention(model, device)
     _refuse_unknown_tensors(model, checkpoint, family, geometry)
     _fill_dense(model, checkpoint, family, dtype, device)
     store = _fill_store(checkpoint, family, geometry, dtype)

@@ -25,7 +25,7 @@ from specfit.models.target.masks import causal_mask, tree_mask
 
 
 class OffloadedTarget:
-    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter wants."""
+    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter reads."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class OffloadedTarget:
         self.engine, self.geometry = engine, loaded.geometry
         self.expert_bytes = loaded.store.block_bytes
         self._head, self._decoder = loaded.model.lm_head, loaded.model.model
-        self._aux_layers = list(aux_layers)
+        self.aux_layers = list(aux_layers)
         self._chunk = prefill_chunk
         self._device = device
         self._kv = KVCache(self.geometry.layers)
@@ -155,10 +155,10 @@ class OffloadedTarget:
             self.engine.stand_in.begin_forward(self._kv.start, tokens, mask)
         aux: dict[int, torch.Tensor] = {}
         for index, layer in enumerate(self._decoder.layers):
-            if index in self._aux_layers:
+            if index in self.aux_layers:
                 aux[index] = hidden[0]
             hidden = layer(hidden, **arguments)
-        features = [aux[index] for index in self._aux_layers]
+        features = [aux[index] for index in self.aux_layers]
         return hidden[0], torch.cat(features, dim=-1) if features else hidden.new_empty(
             len(tokens), 0
         )

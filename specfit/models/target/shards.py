@@ -10,6 +10,7 @@ import json
 import math
 import os
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ DTYPES: dict[str, torch.dtype] = {
 FLOATS = ("F32", "F16", "BF16")
 """What weights may be stored as; anything else (float8, packed integers) is another checkpoint."""
 
+_RELEASED_BYTES = 1 << 18  # norms and the like are not worth the call
 _LARGEST_HEADER = 100_000_000  # the format's own limit
 
 
@@ -91,6 +93,13 @@ class Shard:
             if got <= 0:
                 raise self._damaged(f"tensor {entry.name} ends early")
             done += got
+        self._release(entry)
+
+    def _release(self, entry: Entry) -> None:
+        """What was read is not read again: 61 GB of page cache would push out the store's room."""
+        if entry.size >= _RELEASED_BYTES and hasattr(os, "posix_fadvise"):
+            with suppress(OSError):  # a file system without a page cache
+                os.posix_fadvise(self._file, entry.offset, entry.size, os.POSIX_FADV_DONTNEED)
 
     def read(self, entry: Entry) -> torch.Tensor:
         """The tensor in host memory of its own."""

@@ -11,7 +11,7 @@ import pandas as pd
 
 from specfit.base.types import SpecfitError
 from specfit.report.artifact import Table
-from specfit.report.artifacts.systems import headed, paper_row
+from specfit.report.artifacts.systems import PAPER_COLUMNS, headed, paper_row
 from specfit.report.figures import Drawing, paper_handle, series
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval, ratio_interval
@@ -125,7 +125,7 @@ def accuracy_sheet(found: Sequence[Told], timed: str) -> Sheet:
 
 
 def accuracy_paper_sheet(claims: Sequence[Claim], members: Sequence[SuiteRun]) -> Sheet:
-    columns = ("quantity", "paper's place", "paper", "ours", "verdict")
+    columns = PAPER_COLUMNS
     rows = []
     for claim in claims:
         held = pick(members, workload=claim.workload)

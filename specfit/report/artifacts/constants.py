@@ -73,6 +73,54 @@ def _ratios(runs: Sequence[SuiteRun]) -> list[Entry]:
     return found
 
 
+COPIED_GB = 48 * 8 * 9_437_184 / 1e9
+"""What AR copies a token without a cache: eight experts of each layer of Qwen3-30B-A3B."""
+SAME_AR = 0.002
+"""Two profiles in which AR's uncached time differs by less than this share are on one line."""
+
+
+def uncached_ms(values: Values) -> float:
+    """AR's time a token without a cache."""
+    return float(values["fixed_ms"]) + 1e3 * COPIED_GB / float(values["link_gbps"])
+
+
+def is_on_line(values: Values, usual: Values) -> bool:
+    """Whether only fixed cost and link differ, and AR without a cache is as fast."""
+    apart = {key for key in usual if values.get(key) != usual[key]} - {"fixed_ms", "link_gbps"}
+    return not apart and abs(uncached_ms(values) / uncached_ms(usual) - 1) < SAME_AR
+
+
+def iso_ar_sheet(members: Sequence[SuiteRun]) -> Sheet:
+    """SpecFit's gains along the line on which the paper's AR figures stay what they are."""
+    usual = profile_values(members[0])
+    columns = (
+        "in place of",
+        "fixed cost, ms",
+        "link, GB/s",
+        "over EAGLE-3 + cache",
+        "over AR + cache",
+    )
+    speed = QUANTITIES["speed"]
+    rows: list[tuple[Entry, ...]] = []
+    for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
+        alike = pick(members, workload=workload)
+        held = [m for m in alike if is_on_line(profile_values(m), usual)]
+        for fixed in sorted({float(profile_values(m)["fixed_ms"]) for m in held}):
+            runs = [m for m in held if float(profile_values(m)["fixed_ms"]) == fixed]
+            link = float(profile_values(runs[0])["link_gbps"])
+            ours = one(runs, system="specfit").rows
+            gains = [
+                measured(speed.ratio(ours, one(runs, system=name).rows), factor)
+                for name in ("eagle3_cache", "ar_cache")
+            ]
+            rows.append((WORKLOADS[workload], exact(fixed), exact(link), *gains))
+    note = (
+        "The paper's AR figures fix one number, fixed cost + 3.62 GB / link, and the two are "
+        "inferred from it: every line of this sheet fits them alike."
+    )
+    return Sheet("Along the line of equal AR", columns, tuple(rows), note)
+
+
 def table_constants(reader: ResultsReader) -> Table:
     """Headline ratios at half and double each assumed constant of the profile, from replays."""
     members = reader.members("constants", kind="replay")
@@ -80,3 +128,11 @@ def table_constants(reader: ResultsReader) -> Table:
     sheets = {"": constants_sheet(members, words_of(rows))}
     stamp = reader.stamp(rows, "constants", extra=[INTERVALS])
     return Table("table_constants", "What the assumed constants decide", sheets, stamp)
+
+
+def table_iso_ar(reader: ResultsReader) -> Table:
+    """SpecFit's gains along the line on which the paper's AR figures stay what they are."""
+    members = reader.members("iso_ar", kind="replay")
+    rows = [m.rows for m in members]
+    stamp = reader.stamp(rows, "iso_ar", extra=[INTERVALS])
+    return Table("table_iso_ar", "Along the line of equal AR", {"": iso_ar_sheet(members)}, stamp)

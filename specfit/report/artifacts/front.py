@@ -62,7 +62,12 @@ def figure_front(reader: ResultsReader) -> Drawing:
     def paint(figure: Any) -> None:
         axes = figure.subplots(1, 2)
         for panel, suite in zip(axes, WORKLOADS, strict=True):
-            bars(panel, speeds[suite], f"{WORKLOADS[suite]}\ntokens/s ({words_of(every)})", published[suite])
+            bars(
+                panel,
+                speeds[suite],
+                f"{WORKLOADS[suite]}\ntokens/s ({words_of(every)})",
+                published[suite],
+            )
         axes[1].set_yticklabels([])
         figure.legend(
             handles=[paper_handle("the paper's (another model, real hardware)")],
@@ -77,7 +82,10 @@ def readme_table(reader: ResultsReader) -> str:
     """Markdown: each quantity, the paper's value and ours for both workloads, and the clock."""
     runs = {suite: runs_of(reader, suite) for suite in WORKLOADS}
     every = [run for one in runs.values() for run in one.values()]
-    heads = ["", *(f"{words}: {whose}" for words in WORKLOADS.values() for whose in ("paper", "ours"))]
+    heads = [
+        "",
+        *(f"{words}: {whose}" for words in WORKLOADS.values() for whose in ("paper", "ours")),
+    ]
     rows = [[*heads, "clock of ours"], ["---", *["---:"] * 4, "---"]]
     for system, quantity, against in LINES:
         name = f"{style_of(system).label}, {NAMES[quantity]}"

@@ -1,6 +1,6 @@
 """How well a selection's promises are kept: time and tokens of a cycle, and path probabilities.
 
-A predicted time is that of a whole full-depth cycle (design, "What T(S) predicts"), so cycles that
+A predicted time is that of a whole full-depth cycle, so cycles that
 stopped early are shown apart. Cycles cut by a stop are in no comparison of tokens.
 """
 

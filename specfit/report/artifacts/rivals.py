@@ -37,7 +37,7 @@ STOPS_EARLY = {"specfit": True, "closure": True, "greedy": True, "evict": False}
 Rule = tuple[str, int, str]
 
 
-"""Key of labels.SYSTEMS, selector.k, and what else was set: "" where nothing was."""
+"""Key of styles.SYSTEMS, selector.k, and what else was set: "" where nothing was."""
 
 
 def rule_of(member: SuiteRun) -> Rule:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specfit.report.artifact import Table
-from specfit.report.artifacts.systems import headed, paper_row
+from specfit.report.artifacts.systems import CONTROL_NOTE, PAPER_COLUMNS, headed, paper_row
 from specfit.report.figures import Drawing, paper_handle, series
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval
@@ -79,12 +79,12 @@ def slots_sheet(found: Sequence[Point], timed: str) -> Sheet:
 
 def slots_paper_sheet(claims: Sequence[Claim], members: Sequence[SuiteRun]) -> Sheet:
     """The paper's gain at each slot count beside ours."""
-    columns = ("slots", "quantity", "paper's place", "paper", "ours", "verdict")
+    columns = ("slots", *PAPER_COLUMNS)
     rows = [
         (claim.slots, *paper_row(claim, _runs(claim, members)))
         for claim in sorted(claims, key=lambda c: (QUANTITIES_SHOWN.index(c.quantity), -c.slots))
     ]
-    return Sheet("The paper beside ours", columns, tuple(rows))
+    return Sheet("The paper beside ours", columns, tuple(rows), CONTROL_NOTE)
 
 
 def _runs(claim: Claim, members: Sequence[SuiteRun]) -> dict[str, RunRows]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from specfit.report.artifact import Table
@@ -16,11 +17,20 @@ from specfit.report.reader import ResultsReader
 from specfit.report.repeats import spread
 from specfit.report.styles import rank, style_of
 from specfit.report.suite_runs import SuiteRun, by_system, pick
-from specfit.report.table_format import Cell, Entry, Sheet, change, factor, measured, plain
-from specfit.report.verdict import PAPER_TARGETS, is_open, verdict
+from specfit.report.table_format import (
+    Cell,
+    Entry,
+    Sheet,
+    change,
+    exact,
+    factor,
+    measured,
+    plain,
+)
+from specfit.report.verdict import CONTROL, PAPER_TARGETS, effect, holds, passes, verdict
 from specfit.storage.rows import RunRows
 
-Runs = Mapping[str, RunRows]  # key of labels.SYSTEMS -> its run
+Runs = Mapping[str, RunRows]  # key of styles.SYSTEMS -> its run
 
 
 def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
@@ -141,22 +151,58 @@ def ours_of(claim: Claim, runs: Runs) -> Interval | None:
 
 def paper_sheet(claims: Sequence[Claim], runs: Runs, title: str) -> Sheet:
     """The paper's value beside ours, with the verdict; `runs` of the claims' workload and slots."""
-    columns = ("quantity", "paper's place", "paper", "ours", "verdict")
     rows = tuple(paper_row(claim, runs) for claim in claims)
     inferred = any(claim.inferred for claim in claims)
-    note = "*: our arithmetic from published values." if inferred else ""
-    return Sheet(title, columns, rows, note)
+    note = CONTROL_NOTE + (" *: our arithmetic from published values." if inferred else "")
+    return Sheet(title, PAPER_COLUMNS, rows, note)
+
+
+CONTROL_NOTE = (
+    "Control: whether AR + cache, which never speculates, passes in SpecFit's place. Effect: our "
+    "change over the paper's."
+)
+
+
+PAPER_COLUMNS = (
+    "quantity",
+    "paper's place",
+    "paper",
+    "ours",
+    "effect, ours / paper",
+    "interval holds the paper's",
+    "control",
+    "verdict",
+)
 
 
 def paper_row(claim: Claim, runs: Runs) -> tuple[Entry, ...]:
+    """PAPER_COLUMNS of one claim."""
     ours, run = ours_of(claim, runs), runs.get(claim.system)
-    said = verdict(claim, ours, run)
-    if claim.against is not None and is_open(ours):
-        said += " (the interval leaves it open)"
+    control = control_of(claim, runs)
+    said = verdict(claim, ours, run, control)
     told = f"{claim.value:.2f}" if claim.against is None else shown(claim, claim.value)
     told += "*" if claim.inferred else ""
     value = measured(ours, lambda x: shown(claim, x))
-    return (describe(claim, run), claim.where, Cell(told, claim.value), value, said)
+    is_ratio = claim.against is not None and ours is not None
+    holding = ("yes" if holds(ours, claim.value) else "no") if is_ratio and ours else "-"
+    passing = "-" if control is None else ("passes" if passes(claim, control) else "fails")
+    return (
+        describe(claim, run),
+        claim.where,
+        Cell(told, claim.value),
+        value,
+        exact(effect(claim, ours)),
+        holding,
+        passing,
+        said,
+    )
+
+
+def control_of(claim: Claim, runs: Runs) -> Interval | None:
+    """The claim's ratio with the control in SpecFit's place; None for other claims."""
+    if claim.system != "specfit" or claim.against in (None, CONTROL):
+        return None
+    return ours_of(replace(claim, system=CONTROL), runs)
 
 
 def describe(claim: Claim, run: RunRows | None) -> str:

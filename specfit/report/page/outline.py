@@ -19,6 +19,13 @@ class Section:
 
 SECTIONS = (
     Section(
+        "acceptance",
+        "Gain against acceptance",
+        "What SpecFit gains over EAGLE-3 with the same cache, by what EAGLE-3 commits: one point a "
+        "request, under the embedded router's routes and under the real one's (half-real).",
+        ("figure_acceptance",),
+    ),
+    Section(
         "setup",
         "Set-up",
         "The models, the profiles with how each constant is known, the workloads and the cost "
@@ -48,6 +55,12 @@ SECTIONS = (
         "Fewer slots",
         "What the selection gains as the expert cache shrinks (sec. 4.4).",
         ("figure_4", "table_figure_4"),
+    ),
+    Section(
+        "real",
+        "Under the real router's routes",
+        "Half-real: recorded trees and acceptances, real tokens' routes, over graftings and seeds.",
+        ("table_real_geometry",),
     ),
     Section(
         "card",
@@ -96,7 +109,13 @@ SECTIONS = (
         "constants",
         "What the assumed constants decide",
         "The headline ratios at half and double each constant that a profile assumes.",
-        ("table_constants",),
+        ("table_constants", "table_iso_ar", "table_implied"),
+    ),
+    Section(
+        "validation",
+        "The simulator against others' counts",
+        "Hit rates that another engine counted, and a slot curve that others measured.",
+        ("table_validation",),
     ),
 )
 REST = ("more", "More", "Artefacts that no section above names.")

@@ -15,14 +15,14 @@ class Evict(Selector):
 
     EVICT (arXiv 2605.00342) cuts the drafted tree, ordered by the drafter's scores, to the prefix
     whose expected gain per verification cost is largest. The cost is profiled offline by token
-    count and knows no experts, all of which its setting has on the device. No code was found.
+    count alone: in its setting all experts are on the device. No code was found.
 
     *Ours*: E[tokens](k) is 1, the target's own token, plus the sum of path probabilities as they
     are; C(k) is the mean time of the calibration probes that verified the k most probable nodes, so
     that this rule and `specfit` are calibrated on the same cycles; k is 0 to `selector.k`; ties:
     fewer nodes. C(k) holds the probes' selection time, which this rule, reading no routes, is not
-    billed in a run. The whole pool is drafted; with `adaptive_depth`, which is nobody's proposal,
-    drafting stops as for `specfit`, so that the two costs can be compared at like depth.
+    billed in a run. The whole pool is drafted; with `adaptive_depth`, which EVICT does not
+    propose, drafting stops as for `specfit`, so that the two costs can be compared at like depth.
     """
 
     drafts = True

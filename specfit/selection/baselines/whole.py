@@ -7,7 +7,7 @@ from specfit.base.types import DraftTree, Routes, Selection, SpecfitError
 
 
 class WholePool(Selector):
-    """`eagle3_full`: every drafted node is verified; what a tree costs when nobody selects.
+    """`eagle3_full`: every drafted node is verified; what a tree costs without selection.
 
     EAGLE-3 (arXiv 2503.01840) keeps the nodes of highest path probability up to a token budget;
     this is that rule with a budget of the whole pool. K is the pool's size, as with `closure`.

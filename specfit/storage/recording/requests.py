@@ -7,7 +7,7 @@ P prompt tokens, F width of the head's features.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -94,7 +94,7 @@ class Pools:
         return {}
 
     def grown(self, position: int) -> list[DraftTree]:
-        """The pool after level 1, 2, ..; the last is the whole. Made once, whoever asks."""
+        """The pool after level 1, 2, ..; the last is the whole. Made once and kept."""
         if position not in self._grown:
             at = self.nodes(position)
             columns = self.tokens[at], self.parents[at], self.depths[at], self.path_probs[at]
@@ -105,6 +105,13 @@ class Pools:
 
     def tree(self, position: int) -> DraftTree:
         return self.grown(position)[-1]
+
+    def with_routes(self, routes: Bytes) -> Pools:
+        """The same trees, routed otherwise; what was derived of the trees is shared."""
+        other = replace(self, routes=routes, features=None)
+        for name in ("depths", "owners", "_level_ends", "_grown"):
+            other.__dict__[name] = getattr(self, name)
+        return other
 
     def rows(self, position: int) -> slice:
         """Of `routes`: the position's root, then its nodes."""

@@ -58,7 +58,7 @@ class Tally:
         return asdict(self)
 
     def sentences(self, plain: Plain | None) -> list[str]:
-        """For a person, the issue's ratio last: passes against decoding token by token."""
+        """For a person; last, the ratio of the passes' time to decoding token by token."""
         source, of_it = "given", ""
         if self.ids_from is not None:
             source = f"of run {self.ids_from}"

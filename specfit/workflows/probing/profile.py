@@ -83,7 +83,7 @@ def probe_machine(config: RunConfig, slots: int | str) -> Probed:
 
 
 def load_per_core() -> float | None:
-    """Processes that wanted a core in the last minutes, per core; None where nobody counts them."""
+    """Processes that wanted a core in the last minutes, per core; None if not counted."""
     if not hasattr(os, "getloadavg"):
         return None
     return os.getloadavg()[1] / (os.cpu_count() or 1)

@@ -104,7 +104,7 @@ class TeacherDrafter:
     def __init__(self, head: EagleHead, max_depth: int, top_k: int, device: torch.device) -> None:
         self._head, self._max_depth, self._top_k = head, max_depth, top_k
         self._device = device
-        self.calls = 0  # of the head, since somebody last set it back
+        self.calls = 0  # of the head, since it was last set to 0
 
     @torch.inference_mode()
     def pools(

@@ -2,6 +2,8 @@
 
 `record.merge=[a,b]` joins recordings of different requests (`record.shard=i/n`) instead, and
 `recording=<id> routes=learned` adds to a recording what that route source predicts in it.
+`model=qwen3-30b-a3b-traced`, or `record.from=<file>` with the routes of another engine, makes one
+of a model that exists as a trace alone.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ def record(composed: Any) -> int:
         return merge(config)
     if config.recording is not None:
         return predict(config)
+    if config.record.source is not None or config.model.source == "traced":
+        return record_half_real(config)
     from specfit.decoding.resolve import resolve
     from specfit.storage import identity
     from specfit.storage.recording.files import read_manifest
@@ -41,6 +45,16 @@ def record(composed: Any) -> int:
     plain = read_manifest(folder)["notes"].get("ar_cache")
     for sentence in tally.sentences(None if plain is None else Plain(**plain)):
         say(sentence)
+    say(size_line(folder))
+    say(f"recording {folder.name}: {folder}")
+    return 0
+
+
+def record_half_real(config: RunConfig) -> int:
+    from specfit.workflows.progress import say
+    from specfit.workflows.recording.tracing import record_traced
+
+    folder = record_traced(config)
     say(size_line(folder))
     say(f"recording {folder.name}: {folder}")
     return 0

@@ -124,9 +124,9 @@ def make_recording(
 ) -> Tally:
     """Records and writes; goes on after the batches that an interrupted process has kept.
 
-    `known` are greedy ids by request, where the caller has them; what the passes would say instead
-    is counted. `watch` sees each batch that is done, `say` hears the same in words where there is
-    none. The tally is of the requests; the calibration's is in the notes.
+    `known` are greedy ids by request, where the caller has them; ids that the passes give
+    differently are counted. `watch` is called after each batch; without it, `say` gets a sentence.
+    The tally is of the requests; the calibration's is in the notes.
     """
     refuse_made_up(spec.config)
     parts = RecordingParts(folder, who)

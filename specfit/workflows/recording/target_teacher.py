@@ -70,7 +70,7 @@ class TeacherTarget:
         self._decoder, self._head = loaded.model.model, loaded.model.lm_head
         self._aux_layers, self._cache_argument = list(aux_layers), cache_argument
         self._layers = loaded.geometry.layers
-        self.streamed: list[Streamed] = []  # since somebody last emptied it
+        self.streamed: list[Streamed] = []  # since it was last emptied
 
     @torch.inference_mode()
     def text(self, texts: Sequence[IntArray]) -> list[TextPass]:

@@ -1,6 +1,6 @@
 """What a suite works out of a finished replay, or measures: a document, written by its caller.
 
-A study of a replay takes the replay's folder. `selection_time` reads no run.
+A study of a replay takes the replay's folder. `selection_time` and `validation` read no run.
 """
 
 from __future__ import annotations
@@ -14,9 +14,18 @@ from typing import Any
 from specfit.base.types import SpecfitError
 from specfit.storage.atomic import write_json, write_text
 
-OF_A_REPLAY = ("advice", "anatomy", "drafter", "paying", "routes", "rules", "sweeps")
-MEASURED = ("selection_time",)
-LONG = ("paying",)  # documents that are written without indentation
+OF_A_REPLAY = (
+    "advice",
+    "anatomy",
+    "drafter",
+    "paying",
+    "real_geometry",
+    "routes",
+    "rules",
+    "sweeps",
+)
+MEASURED = ("selection_time", "validation")
+LONG = ("paying", "real_geometry")  # documents that are written without indentation
 
 
 def study_named(name: str) -> Callable[..., Mapping[str, Any]]:

@@ -213,3 +213,24 @@ def test_a_head_of_another_target_is_refused_by_name_and_shape(tmp_path: Path) -
         match=r"layers.0.self_attn.q_proj.weight.*expected \[32, 32\], found \[32, 16\]",
     ):
         load_head(tmp_path, wide)
+
+
+@pytest.mark.parametrize("name", ["use_input_layernorm_in_first_layer", "use_last_layernorm"])
+def test_a_flat_file_may_say_that_a_norm_is_there_and_not_that_it_is_not(
+    tmp_path: Path, name: str
+) -> None:
+    save_flat(tmp_path / "true", head_of(), **{name: True})
+    load_head(tmp_path / "true", TARGET)
+    save_flat(tmp_path / "inner", head_of(), eagle_config={name: True})
+    load_head(tmp_path / "inner", TARGET)
+    save_flat(tmp_path / "false", head_of(), **{name: False})
+    with pytest.raises(SpecfitError, match=f"{name}=false; this head always has that norm"):
+        load_head(tmp_path / "false", TARGET)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "head.pth"])
+def test_a_head_that_is_only_a_pickle_is_named_as_one(tmp_path: Path, name: str) -> None:
+    save_flat(tmp_path, head_of())
+    (tmp_path / "model.safetensors").rename(tmp_path / name)
+    with pytest.raises(SpecfitError, match=rf"is a pickle \({name}\).*convert it"):
+        load_head(tmp_path, TARGET)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from specfit.base.types import DraftTree  # noqa: E402
+from specfit.models.drafter import eagle  # noqa: E402
 from specfit.models.drafter.head import EagleHead, HeadConfig, rotate  # noqa: E402
 from specfit.models.drafter.kv_cache import HeadCache  # noqa: E402
 
@@ -212,3 +215,71 @@ def test_cache_grows_and_refuses_a_longer_crop() -> None:
     assert torch.equal(cache.values[1, :, 3], -torch.arange(200.0))
     with pytest.raises(AssertionError, match="cannot crop"):
         cache.crop(201)
+
+
+# -- the form a GPU uses ---------------------------------------------------------------------------
+
+
+def test_the_fused_form_is_the_plain_one() -> None:
+    """A batch dimension and the last row alone; a CPU may round the last bit otherwise."""
+    head = make_head()
+    tokens, aux, positions = inputs()
+    after, logits = head(tokens, head.fuse(aux), positions)
+    fused = head(tokens, head.fuse(aux), positions, fused=True)
+    close(fused[0], after)
+    close(fused[1], logits)
+    last = head(tokens, head.fuse(aux), positions, fused=True, last_only=True)
+    assert last[0].shape == (1, 16) and last[1].shape == (1, 20)
+    close(last[1], logits[-1:])
+
+
+def test_a_fused_drafter_grows_the_same_tree_from_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eagle, "HEAD_CHUNK", 4)
+    head = make_head()
+    tokens, aux, _ = inputs()
+    trees = []
+    for fused in (False, True):
+        drafter = eagle.EagleDrafter(head, 3, 2, torch.device("cpu"))
+        drafter._is_fused = fused
+        drafter.extend(tokens.numpy(), aux)
+        tree = DraftTree.empty()
+        for _ in range(3):
+            tree = drafter.grow(tree)
+        trees.append((tree.tokens.tolist(), tree.parents.tolist(), drafter.length))
+    assert trees[0] == trees[1]
+
+
+def test_the_memory_of_2048_tokens_is_bounded_by_what_is_counted() -> None:
+    """Allocations of a head of the real proportions, at a quarter of the real width."""
+    config = replace(
+        TINY,
+        hidden_size=512,
+        target_hidden_size=512,
+        intermediate_size=1536,
+        num_attention_heads=8,
+        num_key_value_heads=1,
+        head_dim=128,
+        vocab_size=4000,
+        draft_vocab_size=4000,
+    )
+    head, rows = make_head(config), 2048
+    aux, tokens = torch.randn(rows, config.fused_width), torch.zeros(rows, dtype=torch.long)
+    peaks = []
+    for fused in (True, False):
+        drafter = eagle.EagleDrafter(head, 3, 2, torch.device("cpu"))
+        drafter._is_fused = fused
+        peaks.append(peak_bytes(lambda: drafter.extend(tokens.numpy(), aux)))  # noqa: B023
+    assert peaks[0] <= head.working_bytes(rows, eagle.HEAD_CHUNK, 4) < peaks[1]
+    assert peaks[0] * 4 < peaks[1]
+
+
+def peak_bytes(work: Callable[[], None]) -> int:
+    """Most bytes that torch held at once, as its allocator reports them."""
+    with torch.profiler.profile(profile_memory=True) as profile:
+        work()
+    held = most = 0
+    for event in profile.profiler.kineto_results.events():  # type: ignore[union-attr]
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            most = max(most, held)
+    return most

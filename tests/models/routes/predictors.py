@@ -1,4 +1,4 @@
-"""Route predictors and tables nobody trained, for tests that need some answer and no good one."""
+"""Untrained route predictors and tables, for tests that need some answer and no good one."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def silent(text: str) -> None:
     pass
 
 
-def test_a_complete_snapshot_asks_nobody(given: Callable[..., Hub]) -> None:
+def test_a_complete_snapshot_needs_no_hub(given: Callable[..., Hub]) -> None:
     made = given(SHARDS, reached=False)
     assert snapshot(REPOSITORY, silent) == made.folder and not made.asked
 
@@ -163,3 +163,14 @@ def test_offline_mode_is_the_real_clients_word(
     with pytest.raises(SpecfitError, match="HF_HUB_OFFLINE is set"):
         snapshot(REPOSITORY, silent)
     assert fetch.metadata(REPOSITORY, ["config.json"]) is None
+
+
+def test_a_repository_of_pickles_is_named_as_one(
+    given: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = given(None)
+    siblings = [SimpleNamespace(rfilename=n, size=1) for n in ("config.json", "pytorch_model.bin")]
+    monkeypatch.setattr(made, "model_info", lambda *_, **__: SimpleNamespace(siblings=siblings))
+    with pytest.raises(SpecfitError, match=r"as a pickle \(pytorch_model.bin\).*drafter.path"):
+        snapshot(Repository("drafter", "some/head", "abc"), lambda _: None)
+    assert made.asked == [], "nothing was fetched"

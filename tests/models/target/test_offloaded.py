@@ -310,8 +310,8 @@ def cycles(pair: Pair, slots: int, observe: bool, poison: bool) -> list[Any]:
 
 @torch.inference_mode()
 def poison_what_an_atlas_wrote(target: OffloadedTarget) -> None:
-    for buffer in (*target._kv._keys, *target._kv._values):
-        assert buffer is not None
+    assert target._kv._stored is not None
+    for buffer in target._kv._stored.flatten(0, 1).unsqueeze(1):
         assert bool(buffer[:, :, target.length : target.length + 1 + len(TREE)].any()), "scratch"
         buffer[:, :, target.length :] = float("nan")
     target.engine._staging.fill_(float("nan"))

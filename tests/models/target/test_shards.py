@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,20 @@ def test_a_shape_that_contradicts_its_bytes(file: Path) -> None:
     file.write_bytes(len(header).to_bytes(8, "little") + header + b"\x00" * 8)
     with pytest.raises(SpecfitError, match="header is not readable"):
         Shard(file)
+
+
+def test_pages_that_were_read_leave_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every large tensor's bytes are given back once, right after they were read."""
+    path, tensor = tmp_path / "model.safetensors", torch.randn(300_000)
+    safetensors.save_file({"large": tensor, "small": torch.ones(4)}, path)
+    given_back: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        os, "posix_fadvise", lambda file, start, size, advice: given_back.append((start, size))
+    )
+    shard = Shard(path)
+    for name in ("large", "small"):
+        shard.read(shard.entries[name])
+    large = shard.entries["large"]
+    assert given_back == [(large.offset, large.size)]

@@ -56,7 +56,7 @@ def test_slots_have_a_row_each_and_the_papers_beside_them() -> None:
         "not tested",
         "same direction",
         "same direction",
-        "same direction",
+        "as the control",
         "not tested",
-        "same direction",
+        "as the control",
     ]

@@ -51,7 +51,7 @@ def test_a_place_holds_the_text_up_to_its_node(case: tuple[np.ndarray, list[Draf
     places = range(len(text) + len(forest))
     assert len({spelled(forest, text, place) for place in places}) == len(places), "each once"
     used = {int(place) for own in forest.places for place in own}
-    assert set(places) - used <= set(range(len(text))), "and none that nobody drafted"
+    assert set(places) - used <= set(range(len(text))), "and none that was not drafted"
 
 
 @given(drawn(), st.integers(1, 6))

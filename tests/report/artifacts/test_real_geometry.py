@@ -1,0 +1,123 @@
+"""A half-real document written by hand: ranges over seeds and graftings, loops, break-even."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specfit.report.artifacts import real_geometry as half_real
+from specfit.report.artifacts.real_geometry import HalfReal, cloud, crossing
+from specfit.report.degenerate import is_degenerate, is_loop
+from specfit.report.table_format import to_markdown
+
+SYSTEMS = ("ar_cache", "eagle3_cache", "specfit", "evict_early", "chain_3")
+GRAFTS = {"within_8": (2, 4), "walk_2": (1, 3)}  # SpecFit's speed-up over EAGLE-3 by seed
+LOOP = 2
+"""The request that is degenerate: SpecFit gains ten times as much there."""
+
+
+def cell(graft: str, seed: int, system: str, slots: int, ns: list[float], **other: Any) -> Any:
+    totals = {"cycles": 30, "verified_nodes": 9, "demand_experts": 100, "hit_experts": 80}
+    said = {"graft": graft, "seed": seed, "acceptance": None, "system": system, "slots": slots}
+    said |= {"changes": {}, "study": "grid", "ns": ns, "cycles": [5, 10, 10], "totals": totals}
+    return said | other
+
+
+def times(system: str, speedup: float) -> list[float]:
+    if system == "specfit":
+        return [60 / speedup, 60 / speedup, 6 / speedup]
+    return [60.0, 60.0, 60.0]
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    cells = [cell("embedded", 0, s, n, times(s, 1.5)) for s, n in product(SYSTEMS, half_real.SLOTS)]
+    for graft, speedups in GRAFTS.items():
+        for (seed, speedup), s, n in product(enumerate(speedups), SYSTEMS, half_real.SLOTS):
+            cells.append(cell(graft, seed, s, n, times(s, speedup)))
+    for graft, value, s, n in product(GRAFTS, (2.0, 3.0), half_real.LEADING, half_real.ENDS):
+        ns = [60.0 / (value - 1.5 if s == "specfit" else 1.0)] * 3
+        dial = {
+            "acceptance": value,
+            "study": "dial",
+            "cycles": [10 / value, 10 / value, 10 / value],
+        }
+        cells.append(cell(graft, 0, s, n, ns, **dial))
+    return {
+        "info": {"dataset": "embedded_gsm8k"},
+        "committed": [10, 10, 10],
+        "degenerate": [number == LOOP for number in range(3)],
+        "cells": cells,
+    } | changes
+
+
+def row(sheet: Any, start: str) -> Any:
+    return next(line for line in sheet.rows if line[1] == start)
+
+
+def test_brackets_are_ranges_over_seeds_and_over_graftings() -> None:
+    half = HalfReal.of(document()).without_degenerate()
+    sheet = half_real.figure_4_sheet([half], "t")
+    of_one = row(sheet, "real, within_8")[3]
+    assert (of_one.value, of_one.low, of_one.high) == (3, 2, 4)
+    of_all = row(sheet, "real, all graftings")[3]
+    assert (of_all.value, of_all.low, of_all.high) == (2.5, 1, 4)
+    assert row(sheet, "embedded")[3].value == pytest.approx(1.5)
+    assert row(sheet, "embedded")[2] == 2, "the loop is left out"
+
+
+def test_a_loop_moves_the_ratio_and_is_counted() -> None:
+    half = HalfReal.of(document())
+    whole = row(half_real.figure_4_sheet([half], "t"), "embedded")
+    assert whole[2] == 3 and whole[3].value == pytest.approx(1.5 * 180 / 126)
+    assert "1 of 3 (GSM8K)" in half_real.degenerate_line([half])
+
+
+def test_misses_are_of_demanded_experts() -> None:
+    sheet = half_real.misses_sheet([HalfReal.of(document())])
+    assert row(sheet, "embedded")[2].value == pytest.approx(20)
+
+
+def test_gains_along_the_dial_and_where_they_pass_one() -> None:
+    half = HalfReal.of(document())
+    dial = half_real.dial_sheet([half])
+    assert [line[2].value for line in dial.rows[:2]] == pytest.approx([2.0, 3.0])
+    assert [line[3].value for line in dial.rows[:2]] == pytest.approx([0.5, 1.5])
+    even = half_real.break_even_sheet([half]).rows[0]
+    assert even[2].value == pytest.approx(2.5) and even[4].text == "-", "EAGLE-3 equals AR always"
+
+
+@pytest.mark.parametrize(
+    ("gains", "at"), [([0.5, 1.5, 2], 1.5), ([2, 3, 4], None), ([2, 0, 2], 2.5), ([1, 1, 1], None)]
+)
+def test_crossing(gains: list[float], at: float | None) -> None:
+    assert crossing([1, 2, 3], gains) == at
+
+
+def test_points_of_the_lead_figure() -> None:
+    found = cloud(HalfReal.of(document()), 48)
+    assert found.committed.tolist() == [2, 1, 1]
+    assert found.embedded.tolist() == pytest.approx([1.5, 1.5, 15])
+    assert found.real.tolist() == pytest.approx([2.5, 2.5, 25])
+    assert found.degenerate.tolist() == [False, False, True]
+    assert "GSM8K, 48 slots" in half_real.acceptance_in_words([found])
+
+
+def test_every_sheet_is_spelled() -> None:
+    half = HalfReal.of(document())
+    for make in (half_real.figure_4_sheet,):
+        assert "all graftings" in to_markdown(make([half], "t"))
+    assert "k = 3" in to_markdown(half_real.rivals_sheet([half]))
+    assert half_real.named("evict_early") == "EVICT, early stop"
+
+
+def test_loops_are_told_from_text() -> None:
+    rng = np.random.default_rng(0)
+    text = rng.integers(0, 500, 60).tolist()
+    assert not is_loop(text)
+    assert is_loop([*text[:20], *[1, 2, 3] * 12])
+    assert not is_loop([*text[:50], *[1, 2, 3] * 12]), "less than half"
+    assert not is_loop([*text[:10], 5, 5, 6, 7, 8])
+    assert is_degenerate(text, "length") and not is_degenerate(text, "eos")
