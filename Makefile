@@ -13,7 +13,7 @@ DRAWS := $(if $(wildcard $(STAMP)),$(STAMP),$(DRAWING))
 PYTHON ?=
 ARGS ?=
 
-.PHONY: help run test test-slow lint bench plan reproduce verify tables figures report clean
+.PHONY: help run test test-slow smoke lint bench plan reproduce verify tables figures report clean
 
 help: ## this list
 	@echo 'specfit: make TARGET [ARGS="selector=specfit cache_slots=12"] [PYTHON=python3.12]'
@@ -28,6 +28,15 @@ test: $(STAMP) ## the tests that take seconds
 
 test-slow: $(STAMP) ## all tests, the slow ones too
 	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
+
+# What a new clone does, on whatever CPU there is: cells that need other cells' files, ids against
+# plain generate, and a recording whose last bits are another machine's.
+smoke: $(STAMP) ## suites from an empty results folder at the smallest size (minutes)
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	$(BIN)/python scripts/reproduce.py --size smoke --suite advice table_3 --results "$$folder"; \
+	$(BIN)/python scripts/draw.py --tables --only table_3 advice --size smoke --results "$$folder"; \
+	$(BIN)/python scripts/check/ids.py --results "$$folder" dataset=embedded_gsm8k limit=1; \
+	$(BIN)/python -m pytest -q -k perturbed_last_bit tests/workflows/recording
 
 lint: $(STAMP) ## ruff (rules and format) and mypy
 	@$(BIN)/ruff check .

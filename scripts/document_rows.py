@@ -10,7 +10,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from specfit.storage.tables import FILES, Column, Layout
+from specfit.base.entry import needs_extras, script
+
+with needs_extras():
+    from specfit.storage.tables import FILES, Column, Layout
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "rows.md"
 OPENING = """\
@@ -62,4 +65,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script(main))

@@ -17,9 +17,9 @@ from specfit.base.entry import needs_extras, print_error, script
 
 with needs_extras():
     from specfit.base.types import SpecfitError
-    from specfit.storage.suite import Cell
     from specfit.workflows.suites.asking import parser_of, plans_of
     from specfit.workflows.suites.planning import Planned
+    from specfit.workflows.suites.running import Failed
 
 
 def main() -> int:
@@ -61,7 +61,6 @@ def main() -> int:
 def launched(left: list[Planned], options: argparse.Namespace) -> list[Failed]:
     """Runs as jobs; returns those that have not finished then."""
     from specfit.workflows.suites.launching import launch
-    from specfit.workflows.suites.running import Failed
 
     runs = [one for one in left if one.cell.kind == "run"]
     name, *values = options.launcher

@@ -108,10 +108,20 @@ class Runtime:
         return WallClock(synchronise, self.target.expert_bytes)
 
 
+def refuse_unlivable(spec: LiveRunSpec) -> None:
+    """Raises SpecfitError for settings that only a replay or another device has."""
+    refuse_replays_only(spec.config.policy)
+    if spec.config.miss != "transfer" and spec.device.type == "cuda":
+        raise SpecfitError(
+            f"miss={spec.config.miss} is modelled so far and needs device=cpu; on a GPU use "
+            "miss=transfer"
+        )
+
+
 def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     """Raises SpecfitError for a damaged checkpoint, a head that does not fit, too little memory."""
     assert isinstance(spec, LiveRunSpec), "a live machine needs a checkpoint and a device"
-    refuse_replays_only(spec.config.policy)
+    refuse_unlivable(spec)
     torch.set_num_threads(spec.config.threads)
     loaded = _loaded(spec)
     loaded.attach(None)  # the slots of the machine before go first
@@ -145,11 +155,6 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
     in_flight, gpu = spec.profile.copies_in_flight, spec.config.gpu
     shape = loaded.geometry
     cache = make_cache(spec, slots)
-    if spec.config.miss != "transfer" and spec.device.type == "cuda":
-        raise SpecfitError(
-            f"miss={spec.config.miss} is modelled so far and needs device=cpu; on a GPU use "
-            "miss=transfer"
-        )
     arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device)
     beside = 1 if cache.prefetcher is not None else 0
     report = loaded.store.lock_report

@@ -51,6 +51,7 @@ class Sizing:
     context: int  # KV rows that are held
     free: int | None
     where: str  # what `free` is of
+    unknown: tuple[str, ...] = ()  # rows whose bytes are not known: none is counted
 
     def rows(self, slots: int) -> dict[str, int]:
         return self.needs.rows(slots, self.staging_blocks, self.context)
@@ -86,9 +87,13 @@ class Sizing:
     def lines(self, slots: int) -> list[str]:
         """The table, which the doctor and a run on a GPU print."""
         head = f"device bytes at {slots} slots per layer, {self.context} KV rows:"
-        parts = [f"  {name:14}{size / GB:8.2f} GB" for name, size in self.rows(slots).items()]
+        parts = [
+            f"  {name:14}{' unknown' if name in self.unknown else f'{size / GB:8.2f} GB'}"
+            for name, size in self.rows(slots).items()
+        ]
         there = "" if self.free is None else f" of {self.free / GB:.2f} {self.where}"
-        return [head, *parts, f"  {'together':14}{self.needed(slots) / GB:8.2f} GB{there}"]
+        label = "together" if not self.unknown else "at least"
+        return [head, *parts, f"  {label:14}{self.needed(slots) / GB:8.2f} GB{there}"]
 
     def refuse_too_many(self, slots: int) -> None:
         if self.free is not None and self.needed(slots) > self.free:

@@ -18,6 +18,21 @@ MOST_RESERVED = 1 << 30
 """Host memory left beside a large store: Python, torch, one dense tensor on its way."""
 
 
+def refuse_without_memory(total_bytes: int) -> None:
+    """An anonymous map always succeeds; touching it without memory ends the process.
+
+    Raises SpecfitError where this machine's free memory does not hold experts of so many bytes.
+    """
+    usable = host_memory().usable
+    needed = total_bytes + min(MOST_RESERVED, total_bytes // 8)
+    if usable is not None and needed > usable:
+        raise SpecfitError(
+            f"the experts need {total_bytes / GB:.1f} GB of host memory, "
+            f"{needed / GB:.1f} with room beside them, and {usable / GB:.1f} are free; "
+            "free memory or lower model.num_layers"
+        )
+
+
 class ExpertStore:
     """Host memory [L][E, 3*I*H]: gate [I, H], up [I, H], down [H, I] of one expert side by side.
 
@@ -30,7 +45,7 @@ class ExpertStore:
     ) -> None:
         self.layers, self.experts = layers, experts
         self.hidden, self.intermediate, self.dtype = hidden, intermediate, dtype
-        self._refuse_without_memory()
+        refuse_without_memory(self.total_bytes)
         self._blocks = [self._layer_blocks() for _ in range(layers)]
         self._written = np.zeros((layers, experts), dtype=np.bool_)
         self._frozen = False
@@ -44,17 +59,6 @@ class ExpertStore:
     @property
     def total_bytes(self) -> int:
         return self.layers * self.experts * self.block_bytes
-
-    def _refuse_without_memory(self) -> None:
-        """An anonymous map always succeeds; touching it without memory ends the process."""
-        usable = host_memory().usable
-        needed = self.total_bytes + min(MOST_RESERVED, self.total_bytes // 8)
-        if usable is not None and needed > usable:
-            raise SpecfitError(
-                f"the experts need {self.total_bytes / GB:.1f} GB of host memory, "
-                f"{needed / GB:.1f} with room beside them, and {usable / GB:.1f} are free; "
-                "free memory or lower model.num_layers"
-            )
 
     def _layer_blocks(self) -> torch.Tensor:
         size = self.experts * self.block_bytes

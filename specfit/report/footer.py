@@ -86,7 +86,7 @@ def _marks(runs: Sequence[RunRows]) -> list[str]:
     moved = sorted({name for run in runs for name in machine_moved(run)})
     if differs := unequal_among(runs):
         lines.append(
-            f"Measured on unequal machines, so times of these are in no ratio: {'; '.join(differs)}."
+            f"Measured on unequal machines, so their times are in no ratio: {'; '.join(differs)}."
         )
     if moved:
         lines.append(f"The machine's state moved during a run: {', '.join(moved)}.")

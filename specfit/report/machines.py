@@ -52,9 +52,7 @@ def unequal(run: RunRows, base: RunRows) -> tuple[str, ...]:
 def unequal_among(runs: Sequence[RunRows]) -> tuple[str, ...]:
     """Of all measured runs of one table: those that the first one's machine was not."""
     measured = [run for run in runs if run.info.clock == "wall"]
-    found: Iterable[str] = (
-        text for other in measured[1:] for text in unequal(measured[0], other)
-    )
+    found: Iterable[str] = (text for other in measured[1:] for text in unequal(measured[0], other))
     every = tuple(dict.fromkeys(found))
     more = f"and {len(every) - SHOWN} more"
     return every if len(every) <= SHOWN else (*every[:SHOWN], more)

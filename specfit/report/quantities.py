@@ -69,11 +69,18 @@ QUANTITIES: dict[str, Quantity] = {
         "tokens/s", "tokens/s", _decode("committed_tokens", "cycle_ns"), 1, scale=1e9, timed=True
     ),
     "speed_with_prefill": Quantity(
-        "tokens/s with prefill", "tokens/s", _all("committed_tokens", "cycle_ns"), 1, scale=1e9, timed=True
+        "tokens/s with prefill",
+        "tokens/s",
+        _all("committed_tokens", "cycle_ns"),
+        1,
+        scale=1e9,
+        timed=True,
     ),
     "committed": Quantity("committed / cycle", "tokens", _decode("committed_tokens", "cycles"), 1),
     "verified": Quantity("verified / cycle", "nodes", _decode("verified_nodes", "cycles"), 0),
-    "cycle": Quantity("cycle time", "ms", _decode("cycle_ns", "cycles"), -1, scale=1e-6, timed=True),
+    "cycle": Quantity(
+        "cycle time", "ms", _decode("cycle_ns", "cycles"), -1, scale=1e-6, timed=True
+    ),
     "experts": Quantity(
         "experts / token",
         "copies",

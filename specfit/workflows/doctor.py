@@ -1,19 +1,22 @@
 """`python -m specfit.doctor`: what a run needs and what this machine has, before any fetch.
 
-Reads two config.json and one index, from folders or from the hub, and asks the machine. No weight
-is read, no run is begun. It ends with the largest slot count that fits and one ready command.
+Reads two config.json and the headers of what is here, from folders or from the hub, and asks the
+machine. Whether a run would be refused is asked of the code that refuses it. It ends with the
+largest slot count that fits and one ready command, or with what is not ready and exit code 2.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specfit.base.config import DrafterConfig, ModelConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.published import QWEN3_30B_A3B
-from specfit.base.types import SpecfitError
+from specfit.base.types import RequestError, SpecfitError
 
 if TYPE_CHECKING:
     from specfit.workflows.run_time import RunTime
@@ -22,28 +25,54 @@ GB = 1e9
 ASSUMED_FIXED_MS = 70.0  # of a forward, where no probe has measured it
 
 
+@dataclass
+class Findings:
+    """What stands against the run, each sentence once, in the order found."""
+
+    problems: list[str] = field(default_factory=list)
+
+    def tries(self, check: Callable[[], Any]) -> Any:
+        """The check's result; None where it refuses, and then its sentence is kept."""
+        try:
+            return check()
+        except (SpecfitError, RequestError) as error:
+            text = " ".join(str(error).split())
+        except OSError as error:
+            from specfit.base.entry import cannot_use
+
+            text = cannot_use(error)
+        if text not in self.problems:
+            self.problems.append(text)
+        return None
+
+
 @dataclass(frozen=True)
 class Named:
-    """The config.json fields of a model and a head, and the bytes a fetch would bring (0: none)."""
+    """The config.json fields of a model and a head, and the bytes a fetch would bring. None:
+    unknown, of a head also that there is none."""
 
     target: dict[str, Any] | None
     head: dict[str, Any] | None
-    fetch_bytes: int
+    fetch_bytes: int | None
     notes: tuple[str, ...]
+    is_head_unknown: bool = False
+    is_here: bool = True  # every file of both: what a run checks can be checked
 
 
-def diagnose(config: RunConfig) -> Iterator[str]:
-    """The lines of the report."""
+def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, None, list[str]]:
+    """The lines of the report; returns what is not ready. `typed` are the overrides of the command
+    line, which the ready command keeps."""
     from specfit.decoding.resolve import find_device
     from specfit.decoding.spec import profile_of
     from specfit.experts.pool_cache import slots_cliff
     from specfit.hardware.clock import choose_clock
 
+    against = Findings()
     profile = profile_of(config.gpu)
     device, device_name = find_device(config.device)
     clock = choose_clock(config.gpu.clock, profile, device_name)
     yield f"device {device.type} ({device_name}); clock {clock}; profile {profile.name}"
-    named = look_up(config)
+    named = look_up(config, against)
     yield from named.notes
     link_gbps = None
     if device.type == "cuda":
@@ -52,62 +81,131 @@ def diagnose(config: RunConfig) -> Iterator[str]:
     else:
         yield "link and page-locking: not tried, there is no CUDA device"
         yield from surroundings_lines(None)
-    sizing = size(config, named, clock, device, profile)
-    yield from host_lines(sizing.store_bytes, device.type == "cuda")
-    if named.fetch_bytes:
-        yield from disk_lines(named.fetch_bytes)
-    slots = yield from device_lines(config, sizing)
-    cliff = slots_cliff(slots, sizing.needs.layers, top_k_of(named), sizing.needs.expert_bytes)
-    if cliff is not None:
-        yield f"warning: {cliff}"
+    sizing = against.tries(lambda: size(config, named, clock, device, profile))
+    slots = None
+    if sizing is not None:
+        yield from host_lines(sizing.store_bytes, device.type == "cuda", against)
+        is_typed = "cache_slots" in keys_of(typed)
+        slots = yield from device_lines(config, sizing, is_typed, against)
+        needs = sizing.needs
+        cliff = slots_cliff(slots, needs.layers, top_k_of(named), needs.expert_bytes)
+        if cliff is not None:
+            yield f"warning: {cliff}"
+        if not is_typed:  # of the run that is proposed
+            config = replace(config, cache_slots=slots)
+    check_run(config, named, against)
+    if not named.is_here:
+        yield disk_line(named.fetch_bytes)
     if link_gbps is not None and profile.link_gbps is None:
         fixed = profile.fixed_ms or ASSUMED_FIXED_MS
         profile = replace(profile, link_gbps=link_gbps, fixed_ms=fixed)
-    yield from hour_lines(config, named, sizing, profile, slots, clock)
-    yield f"ready: {command(config, slots)}"
+    if sizing is not None and slots is not None:
+        yield from hour_lines(config, named, sizing, profile, slots, clock)
+    if not against.problems:
+        yield f"ready: {command(config, slots, typed)}"
+    return against.problems
+
+
+# -- what a run would refuse ---------------------------------------------------------------------
+
+
+def check_run(config: RunConfig, named: Named, against: Findings) -> None:
+    """Asks the code that a run itself asks, as far as the files are here; reads no weight of the
+    target."""
+    from specfit.storage.atomic import check_writable
+
+    against.tries(lambda: check_writable(Path(config.results_dir)))
+    if not named.is_here:
+        return
+    from specfit.workflows.execute import check_named, run_id_of
+    from specfit.workflows.live_run import resolved
+
+    spec = against.tries(lambda: resolved(config))
+    if spec is None:
+        return
+    against.tries(lambda: check_pair(spec))
+    against.tries(lambda: spec.tokenizer)
+    against.tries(lambda: check_named(spec))
+    against.tries(lambda: run_id_of(spec))  # digests all, calibration questions too
+    against.tries(lambda: check_requests(spec))
+
+
+def check_pair(spec: Any) -> None:
+    """Raises SpecfitError for a target or a head that cannot be loaded, or not together."""
+    from specfit.decoding.live import refuse_unlivable
+    from specfit.decoding.oracle_texts import is_scripted
+    from specfit.models.drafter.checkpoint import check_head as check_file
+    from specfit.models.routes.predictor import load_predictor
+    from specfit.models.target.dummy import RandomCheckpoint
+    from specfit.models.target.loading import check_loadable
+
+    refuse_unlivable(spec)
+    if isinstance(spec.checkpoint, RandomCheckpoint):
+        return
+    model = check_loadable(spec.checkpoint, spec.config.model.num_layers)[-1]
+    if spec.kind.drafts and not is_scripted(spec):
+        check_file(spec.drafter_folder, model.config)
+    if spec.reads_routes and spec.config.routes.name == "learned":
+        pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
+        load_predictor(spec.routes_file, pair, spec.device)
+
+
+def check_requests(spec: Any) -> None:
+    """Raises RequestError, with the first one's reason, where no request can be made."""
+    reasons = []
+    for index in range(len(spec.workload.ids)):
+        try:
+            spec.workload.request(index)
+            return
+        except RequestError as error:
+            reasons.append(str(error))
+    from specfit.report.run_summary import failed_sentence
+
+    raise RequestError(f"no request can be made; {failed_sentence(reasons)}")
 
 
 # -- what is named -------------------------------------------------------------------------------
 
 
-def look_up(config: RunConfig) -> Named:
-    notes: list[str] = []
+def look_up(config: RunConfig, against: Findings) -> Named:
     from specfit.models.target.config_file import target_fields
 
-    target, fetch = fields_of("model", config.model, notes)
+    notes: list[str] = []
+    target, fetch = fields_of("model", config.model, notes, against)
     if target is not None and config.model.source != "random":
-        target = target_fields(target, f"the config.json of model={config.model.name}")
-    head, more = fields_of("drafter", config.drafter, notes)
-    return Named(target, head, fetch + more, tuple(notes))
+        fields, said = target, f"the config.json of model={config.model.name}"
+        target = against.tries(lambda: target_fields(fields, said))
+    head, more = fields_of("drafter", config.drafter, notes, against)
+    has_head = bool(config.drafter.path or config.drafter.repository)
+    whole = None if fetch is None or more is None else fetch + more
+    return Named(target, head, whole, tuple(notes), has_head and head is None, whole == 0)
 
 
 def fields_of(
-    key: str, group: ModelConfig | DrafterConfig, notes: list[str]
-) -> tuple[dict[str, Any] | None, int]:
-    """config.json and the bytes still to fetch; no weight is fetched."""
+    key: str, group: ModelConfig | DrafterConfig, notes: list[str], against: Findings
+) -> tuple[dict[str, Any] | None, int | None]:
+    """config.json and the bytes still to fetch, None where unknown; no weight is fetched."""
     from specfit.decoding.resolve import locate, open_checkpoint, repository_of
     from specfit.models.schema import read_json
-    from specfit.models.target.checkpoint import INDEX
-    from specfit.models.target.fetch import absent_files, in_cache, metadata
+    from specfit.models.target.fetch import absent_files, in_cache, metadata, to_fetch
 
     if isinstance(group, ModelConfig) and group.source == "random":
-        return open_checkpoint(group).config, 0
+        checkpoint = against.tries(lambda: open_checkpoint(group))
+        return (None if checkpoint is None else checkpoint.config), 0
     repository = repository_of(key, group)
     if repository is None:
-        return (read_json(locate(group.path) / "config.json"), 0) if group.path else (None, 0)
+        path = group.path
+        return (against.tries(lambda: read_json(locate(path) / "config.json")) if path else None), 0
     cached = in_cache(repository)
     if cached is not None and not absent_files(cached):
         notes.append(f"{key}: {repository.name} is complete in the hub's cache")
-        return read_json(cached / "config.json"), 0
+        return against.tries(lambda: read_json(cached / "config.json")), 0
+    size = against.tries(lambda: to_fetch(repository))
+    if size is None:  # not reached, or too small a disk: that sentence is kept
+        return None, None
+    notes.append(f"{key}: {repository.name} is not fetched yet; a run fetches it")
     result = metadata(repository, ["config.json"])
-    if result is None:
-        notes.append(f"{key}: {repository.name} is not in the hub's cache and the hub not reached")
-        return None, 0
-    index = metadata(repository, [INDEX]) or {}
-    fields = result["config.json"]
-    size = index.get(INDEX, {}).get("metadata", {}).get("total_size", 0)
-    notes.append(f"{key}: {repository.name} is not fetched yet")
-    return fields, int(size)
+    return (None if result is None else result["config.json"]), max(1, size)
 
 
 def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any) -> Any:
@@ -116,7 +214,10 @@ def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any)
     from specfit.hardware.reference_models import BILLED_MODELS
 
     if named.target is not None:
-        return sizing_of(config, named.target, named.head, clock, device, profile)
+        table = sizing_of(config, named.target, named.head, clock, device, profile)
+        is_billed = clock == "modelled" and config.gpu.billed in BILLED_MODELS
+        unknown = ("draft head",) if named.is_head_unknown and not is_billed else ()
+        return replace(table, unknown=unknown)
     if config.model.name not in BILLED_MODELS:
         raise SpecfitError(
             f"model={config.model.name} has no config.json at hand; set model.path to its folder"
@@ -128,20 +229,36 @@ def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any)
 # -- what is there -------------------------------------------------------------------------------
 
 
-def device_lines(config: RunConfig, sizing: Any) -> Generator[str, None, int]:
+def device_lines(
+    config: RunConfig, sizing: Any, is_typed: bool, against: Findings
+) -> Generator[str, None, int]:
     """The device table; returns the slot count to use."""
-    requested = min(config.calibration.slots, sizing.needs.experts)
+    from specfit.decoding.spec import settle_slots
+
+    experts = sizing.needs.experts
+    requested = min(config.calibration.slots, experts)
+    if is_typed and config.cache_slots != "fit":
+        settled = against.tries(
+            lambda: settle_slots(config, experts, lambda: sizing.fit(requested))
+        )
+        requested = requested if settled is None else settled[0]
     shown = requested if sizing.free is None else max(0, min(requested, sizing.largest()))
     yield from sizing.lines(shown)
     if sizing.free is None:
         yield "largest slot count that fits: unknown, no GPU's free memory can be read here"
         return shown
-    slots, sentence = sizing.fit(requested)
-    yield f"largest slot count that fits: {slots}; {sentence}"
-    return slots
+    if sizing.unknown:
+        yield f"largest slot count that fits: unknown without {', '.join(sizing.unknown)}"
+        return shown
+    fit = against.tries(lambda: sizing.fit(requested))
+    if fit is None:
+        return shown
+    yield f"largest slot count that fits: {fit[0]}; {fit[1]}"
+    return shown
 
 
-def host_lines(store_bytes: int, locks: bool) -> Iterator[str]:
+def host_lines(store_bytes: int, locks: bool, against: Findings) -> Iterator[str]:
+    from specfit.experts.host_weights import refuse_without_memory
     from specfit.hardware.memory import host_memory
 
     memory = host_memory()
@@ -150,7 +267,9 @@ def host_lines(store_bytes: int, locks: bool) -> Iterator[str]:
     limit = memory.limit_left
     if limit is not None and limit == usable:
         there += " (the cgroup's limit)"
-    verdict = "" if usable is None or store_bytes < usable else ": TOO LITTLE, the run would refuse"
+    before = len(against.problems)
+    against.tries(lambda: refuse_without_memory(store_bytes))
+    verdict = ": TOO LITTLE, the run would refuse" if len(against.problems) > before else ""
     yield f"host memory: experts {store_bytes / GB:.1f} GB, {there}{verdict}"
     if locks:
         yield lock_trial(store_bytes)
@@ -169,12 +288,12 @@ def lock_trial(requested: int, seconds: float = 8.0) -> str:
     return f"page-locking: {gib:.0f} GiB locked in {seconds:.0f} s, no refusal"
 
 
-def disk_lines(fetch_bytes: int) -> Iterator[str]:
+def disk_line(fetch_bytes: int | None) -> str:
     from specfit.models.target.fetch import hub_disk
 
     folder, free = hub_disk()
-    verdict = "" if fetch_bytes < free else ": TOO LITTLE; set HF_HOME to another disk"
-    yield f"disk: {fetch_bytes / GB:.1f} GB to fetch, {free / GB:.1f} free at {folder}{verdict}"
+    needed = "an unknown number of" if fetch_bytes is None else f"{fetch_bytes / GB:.1f}"
+    return f"disk: {needed} GB to fetch, {free / GB:.1f} free at {folder}"
 
 
 def link_lines(device: Any) -> tuple[list[str], float]:
@@ -236,19 +355,42 @@ def _hours(name: str, time: RunTime) -> str:
     return f"  {name:14}{time.timed_s / 3600:7.2f} timed {time.elapsed_s / 3600:7.2f} elapsed"
 
 
-def command(config: RunConfig, slots: int) -> str:
-    gpu = "" if config.gpu.name == "local" else f" gpu={config.gpu.name}"
-    return (
-        f"python -m specfit.run model={config.model.name} drafter={config.drafter.name} "
-        f"dataset={config.dataset.name} selector=specfit cache_slots={slots}{gpu}"
-    )
+def keys_of(typed: Sequence[str]) -> set[str]:
+    return {item.lstrip("+~").partition("=")[0] for item in typed}
+
+
+def command(config: RunConfig, slots: int | None, typed: Sequence[str]) -> str:
+    """What was typed, whole, and the slots where they were left open."""
+    keys, words = keys_of(typed), list(typed)
+    if "selector" not in keys:
+        words.append(f"selector={config.selector.name}")
+    if "cache_slots" not in keys and slots is not None:
+        words.append(f"cache_slots={slots}")
+    return f"python -m specfit.run {shlex.join(words)}"
 
 
 def doctor(composed: Any) -> int:
+    """Exit code: 0 where the run is ready, 2 where it would be refused."""
+    from hydra.core.hydra_config import HydraConfig
+
     config = from_hydra(composed)
-    for line in check_head(config) if config.drafter.check else diagnose(config):
-        print(line, flush=True)
-    return 0
+    if config.drafter.check:
+        for line in check_head(config):
+            print(line, flush=True)
+        return 0
+    lines = diagnose(config, list(HydraConfig.get().overrides.task))
+    while True:
+        try:
+            print(next(lines), flush=True)
+        except StopIteration as end:
+            problems: list[str] = end.value
+            break
+    if not problems:
+        return 0
+    print("not ready:")
+    for number, problem in enumerate(problems, 1):
+        print(f"  {number}) {problem}")
+    return 2
 
 
 def check_head(config: RunConfig) -> Iterator[str]:

@@ -5,28 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from specfit.base.config import from_hydra
+from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
 
 
 def run(composed: Any) -> int:
     """Exit code: 0, or 3 when every request failed."""
     config = from_hydra(composed)  # before torch is imported: a typo is answered at once
-    if config.record.shard is not None:
-        raise SpecfitError(
-            "record.shard splits a recording, not a run: a run's expert cache carries over from "
-            "request to request, so a part would start cold; split a sweep by run, or record the "
-            "shards, merge them and replay the whole"
-        )
-    from specfit.decoding.resolve import resolve
+    spec = resolved(config)
     from specfit.report.comparison import job_line
     from specfit.storage.rows import load_run
     from specfit.workflows import hydra_workers
     from specfit.workflows.progress import opening, say, say_failed
-    from specfit.workflows.trace import check_request, write_trace
+    from specfit.workflows.trace import write_trace
 
-    spec = resolve(config)
-    check_request(spec)
     sweeps = in_sweep()
     if not sweeps:
         for line in opening(spec):
@@ -50,6 +42,22 @@ def in_sweep() -> bool:
     from hydra.types import RunMode
 
     return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+
+
+def resolved(config: RunConfig) -> Any:
+    """The run's spec. Raises SpecfitError for what a run refuses before it loads anything."""
+    if config.record.shard is not None:
+        raise SpecfitError(
+            "record.shard splits a recording, not a run: a run's expert cache carries over from "
+            "request to request, so a part would start cold; split a sweep by run, or record the "
+            "shards, merge them and replay the whole"
+        )
+    from specfit.decoding.resolve import resolve
+    from specfit.workflows.trace import check_request
+
+    spec = resolve(config)
+    check_request(spec)
+    return spec
 
 
 def perform(spec: Any, short: bool = False) -> Any:

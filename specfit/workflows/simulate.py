@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from specfit.base.config import RunConfig
-from specfit.base.types import CycleRecord, IntArray
+from specfit.base.types import CycleRecord, IntArray, SpecfitError
 from specfit.decoding.calibration.files import calibrated_cost
 from specfit.decoding.factory import build_decoder, build_selector
 from specfit.decoding.replay.spec import ReplayRunSpec, replay_runtime, resolve_replay
 from specfit.report.metrics import COUNTERS
+from specfit.report.run_summary import failed_sentence
 from specfit.storage.recording.files import Recording
 
 
@@ -48,6 +49,9 @@ def simulate(config: RunConfig, recording: Recording) -> Simulation:
     machine = replay_runtime(spec, spec.slots, spec.kind.drafts)
     decoder = build_decoder(spec, machine, build_selector(spec, cost, sizes), machine.clock())
     answered = [i for i, one in enumerate(spec.workload.recorded) if one.request is not None]
+    if not answered:
+        why = failed_sentence(one.status for one in spec.workload.recorded)
+        raise SpecfitError(f"recording {recording.recording_id} has no request to replay; {why}")
     rows = [_sums(list(decoder.decode(spec.workload.request(i)))) for i in answered]
     ids = tuple(spec.workload.ids[i] for i in answered)
     columns = ("cycles", *COUNTERS)

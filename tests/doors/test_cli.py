@@ -373,9 +373,11 @@ def served(command: Command, runnable: Runnable, tmp_path: Path):  # type: ignor
 def test_one_bad_request_is_a_row(served, case: str) -> None:  # type: ignore[no-untyped-def]
     line, expected = ONE_BAD[case]
     ended, statuses = served({"prompt": "good"}, line, {"prompt": "good as well"})
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.code == 0
     assert statuses[0] == statuses[2] == "ok" and expected in statuses[1]
-    assert "2 (1 failed)" in ended.out
+    why = f"1 failed: {' '.join(statuses[1].split())}"
+    assert "2 (1 failed: " in ended.out and why in " ".join(ended.out.split())
+    assert why in ended.err and ended.err.count("\n") == 1
 
 
 def test_a_reference_that_cannot_score_stops_no_decoding(served) -> None:  # type: ignore[no-untyped-def]
@@ -388,8 +390,15 @@ def test_a_reference_that_cannot_score_stops_no_decoding(served) -> None:  # typ
 
 def test_every_request_failed(served) -> None:  # type: ignore[no-untyped-def]
     ended, statuses = served({"prompt": ""}, {"prompt": "x" * 1100})
-    assert (ended.code, ended.err) == (3, "")
+    assert ended.code == 3 and ended.err.count("\n") == 1
+    assert f"2 failed, 1 of them: {statuses[0]}" in ended.err
     assert "ok" not in statuses
+
+
+def test_failures_alike_are_counted(served) -> None:  # type: ignore[no-untyped-def]
+    """Reasons that differ in a number are one; the first is told."""
+    ended, statuses = served({"prompt": "x" * 1100}, {"prompt": "x" * 1200}, {"prompt": ""})
+    assert f"3 failed, 2 of them: {statuses[0]}" in ended.err
 
 
 def test_a_bad_job_of_a_sweep_stops_no_other(
@@ -456,3 +465,42 @@ def test_the_process_exits_2_with_one_line(tmp_path: Path, override: str, senten
     ended = JobResult(done.returncode, done.stdout, done.stderr)
     assert ended.code == 2 and sentence in ended.sentence and ended.out == ""
     assert not (tmp_path / "results").exists()
+
+
+# -- texts in Hydra's grammar ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("/x/a=b", "/x/(copy)", "/x/a,b", "[x]", "{x}", "/x/ü", "/x/a b", "it's", 'say "hi"'),
+        *("both ' and \"", "back\\", 'a\\"b', "${x}", "/x/${y}/$z", "1e3", "null", "~/x", " lead"),
+    ],
+)
+def test_any_text_has_an_override(text: str) -> None:
+    from specfit.workflows.hydra_cli import as_text, compose
+
+    assert compose([as_text("results_dir", text)]).results_dir == text
+
+
+@pytest.mark.parametrize("name", ["a=b", "(copy)", "ü", "a,b", "it's"])
+def test_a_path_in_hydras_grammar_is_told_its_quoted_form(
+    name: str, command: Command, tmp_path: Path
+) -> None:
+    import shlex
+
+    typed = f"results_dir={tmp_path}/{name}"
+    ended = command(typed)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    form = ended.err.strip().partition(" write ")[2]
+    (pasted,) = shlex.split(form)
+    from specfit.workflows.hydra_cli import compose
+
+    assert compose([pasted]).results_dir == f"{tmp_path}/{name}"
+
+
+def test_slurm_without_its_programs(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    ended = command("-m", "hydra/launcher=submitit_slurm", "limit=1")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "needs sbatch and srun" in ended.err

@@ -45,25 +45,38 @@ def load_head(
     head's file leaves out, and for the embedding, which is shared where the file's is equal. The
     rest keeps the dtype of its file. norm_feedback: before or after, whatever the file says.
     """
-    path = Path(path)
-    fields = read_json(path / "config.json")
-    tensors = canonical_names(_read_tensors(path / "model.safetensors"))
-    rows = tensors["lm_head.weight"].shape[0] if "lm_head.weight" in tensors else None
-    config = read_config(fields, target_config, rows)
+    config, tensors = _checked(Path(path), target_config, target_weights)
     if norm_feedback != "auto":
         config = replace(config, norm_output=norm_feedback == "after", feedback_unknown=False)
-    _check_dtypes(tensors)
-    _check_head_dim(fields, tensors, config)
-    _check_tied(fields, tensors, target_config)
-    _complete(tensors, config, target_weights)
-    _check_shapes(tensors, config)
-    _check_vocabulary(tensors, config)
     if target_weights is not None:
         _share_embedding(tensors, target_weights(TARGET_EMBEDDING))
     with torch.device("meta"):
         head = EagleHead(config)
     head.load_state_dict(tensors, assign=True)
     return head.requires_grad_(False).eval()
+
+
+def check_head(path: Path, target_config: Any) -> None:
+    """Raises SpecfitError for a head that `load_head` would refuse beside this target, whose own
+    weights are not needed."""
+    shape = target_config.vocab_size, target_config.hidden_size
+    _checked(Path(path), target_config, lambda _: torch.empty(shape, device="meta"))
+
+
+def _checked(
+    path: Path, target_config: Any, target_weights: TargetWeights | None
+) -> tuple[HeadConfig, dict[str, Tensor]]:
+    fields = read_json(path / "config.json")
+    tensors = canonical_names(_read_tensors(path / "model.safetensors"))
+    rows = tensors["lm_head.weight"].shape[0] if "lm_head.weight" in tensors else None
+    config = read_config(fields, target_config, rows)
+    _check_dtypes(tensors)
+    _check_head_dim(fields, tensors, config)
+    _check_tied(fields, tensors, target_config)
+    _complete(tensors, config, target_weights)
+    _check_shapes(tensors, config)
+    _check_vocabulary(tensors, config)
+    return config, tensors
 
 
 def save_head(path: Path, head: EagleHead, verifier: Mapping[str, Any]) -> None:

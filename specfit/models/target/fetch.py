@@ -7,13 +7,16 @@ network; what is not is fetched after the disk was asked, and an interrupted fet
 from __future__ import annotations
 
 import json
+import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from specfit.base.library_caches import is_writable
 from specfit.base.types import SpecfitError
 from specfit.models.target.checkpoint import INDEX, SINGLE, shards_of
 
@@ -21,6 +24,7 @@ WANTED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt", "toke
 UNWANTED = ("consolidated*", "original/*", "*/*")
 DISK_RESERVE = 1_000_000_000
 GB = 1e9
+SECONDS = 10.0  # that the hub has to answer at all
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,36 @@ class Repository:
         return f"run `hf download {self.name}{at} --include {kinds}`, which resumes"
 
 
+def to_fetch(repository: Repository) -> int:
+    """Bytes that a fetch would bring. Raises SpecfitError where `snapshot` would before it fetched:
+    no network, no such repository, too small a disk."""
+    needed = sum(_listed(repository, in_cache(repository)).values())
+    folder, free = hub_disk()
+    if needed + DISK_RESERVE > free:
+        raise SpecfitError(
+            f"{repository.name} needs {needed / GB:.1f} GB of disk at {folder}, {free / GB:.1f} "
+            f"are free; set HF_HOME to another disk, or {repository.key}.path to a folder"
+        )
+    if not is_writable(folder):
+        raise SpecfitError(
+            f"{repository.name} is to be fetched to {folder}, which cannot be written; set HF_HOME "
+            f"to another folder, or {repository.key}.path to the files"
+        )
+    return needed
+
+
+@contextmanager
+def quiet_hub() -> Iterator[None]:
+    """The hub's client tells every retry on stderr; what came of them is said in one sentence."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def snapshot(repository: Repository, say: Callable[[str], None] = print) -> Path:
     """The folder of a complete snapshot, fetched where it is not in the hub's cache.
 
@@ -49,15 +83,16 @@ def snapshot(repository: Repository, say: Callable[[str], None] = print) -> Path
         return cached
     from huggingface_hub import snapshot_download
 
-    files = _listed(repository, cached)
-    _refuse_small_disk(repository, files, say)
+    needed = to_fetch(repository)
+    say(f"fetching {needed / GB:.1f} GB of {repository.name} to {hub_disk()[0]}")
     try:
-        folder = snapshot_download(
-            repository.name,
-            revision=repository.revision,
-            allow_patterns=list(WANTED),
-            ignore_patterns=list(UNWANTED),
-        )
+        with quiet_hub():
+            folder = snapshot_download(
+                repository.name,
+                revision=repository.revision,
+                allow_patterns=list(WANTED),
+                ignore_patterns=list(UNWANTED),
+            )
     except Exception as error:
         raise _unreached(repository, cached, error) from None
     absent = absent_files(Path(folder))
@@ -73,7 +108,8 @@ def metadata(repository: Repository, names: Sequence[str]) -> dict[str, Any] | N
     found: dict[str, Any] = {}
     for name in names:
         try:
-            path = hf_hub_download(repository.name, name, revision=repository.revision)
+            with quiet_hub():
+                path = hf_hub_download(repository.name, name, revision=repository.revision)
             found |= {name: json.loads(Path(path).read_text(encoding="utf-8"))}
         except Exception:
             return None
@@ -118,9 +154,10 @@ def _listed(repository: Repository, cached: Path | None) -> dict[str, int]:
     from huggingface_hub import HfApi
 
     try:
-        info = HfApi().model_info(
-            repository.name, revision=repository.revision, files_metadata=True
-        )
+        with quiet_hub():
+            info = HfApi().model_info(
+                repository.name, revision=repository.revision, files_metadata=True, timeout=SECONDS
+            )
     except Exception as error:
         raise _unreached(repository, cached, error) from None
     files: dict[str, int] = {}
@@ -140,19 +177,6 @@ def _listed(repository: Repository, cached: Path | None) -> dict[str, int]:
             f"{repository.key}.path to that folder"
         )
     return files
-
-
-def _refuse_small_disk(
-    repository: Repository, files: dict[str, int], say: Callable[[str], None]
-) -> None:
-    folder, free = hub_disk()
-    needed = sum(files.values())
-    if needed + DISK_RESERVE > free:
-        raise SpecfitError(
-            f"{repository.name} needs {needed / GB:.1f} GB of disk at {folder}, {free / GB:.1f} "
-            f"are free; set HF_HOME to another disk, or {repository.key}.path to a folder"
-        )
-    say(f"fetching {needed / GB:.1f} GB of {repository.name} to {folder}")
 
 
 def hub_disk() -> tuple[Path, int]:

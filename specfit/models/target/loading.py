@@ -27,6 +27,7 @@ READERS = 4
 FUSED = (".experts.gate_up_proj", ".experts.down_proj")
 """How transformers 5 names a layer's experts where it keeps its own format on disk."""
 
+TIED = "tie_word_embeddings"
 NOT_WEIGHTS = ("rotary_emb.inv_freq",)  # in old files; computed from the config instead
 
 
@@ -67,6 +68,16 @@ def load_model(
     checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, num_layers: int | None
 ) -> LoadedModel:
     """Raises SpecfitError naming the tensor that is missing, damaged or of another shape."""
+    family, geometry, model = check_loadable(checkpoint, num_layers)
+    use_attention(model, device)
+    _fill_dense(model, checkpoint, family, dtype, device)
+    store = _fill_store(checkpoint, family, geometry, dtype)
+    return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
+
+
+def check_loadable(checkpoint: Checkpoint, num_layers: int | None) -> tuple[Family, Geometry, Any]:
+    """Everything about a folder that a load would refuse, from its config and its shards' headers;
+    no weight is read. Returns the family, what is loaded of it, and its skeleton."""
     checkpoint.check_complete()
     family = family_of(checkpoint.config)
     config = AutoConfig.from_pretrained(checkpoint.folder, local_files_only=True)
@@ -77,11 +88,19 @@ def load_model(
         config.num_hidden_layers = num_layers
     geometry = geometry_of(checkpoint.config | {"num_hidden_layers": config.num_hidden_layers})
     model = skeleton(config)
-    use_attention(model, device)
     _refuse_unknown_tensors(model, checkpoint, family, geometry)
-    _fill_dense(model, checkpoint, family, dtype, device)
-    store = _fill_store(checkpoint, family, geometry, dtype)
-    return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
+    held = set(checkpoint.names())
+    for name, parameter in model.state_dict().items():
+        if name == "lm_head.weight" and name not in held and checkpoint.config.get(TIED):
+            continue
+        checkpoint.find(family.stored_name(name), tuple(parameter.shape))
+    wide, narrow = geometry.hidden, geometry.intermediate
+    for layer in range(geometry.layers):
+        for expert in range(geometry.experts):
+            shapes = (narrow, wide), (narrow, wide), (wide, narrow)
+            for name, shape in zip(family.expert_parts(layer, expert), shapes, strict=True):
+                checkpoint.find(name, shape)
+    return family, geometry, model
 
 
 def skeleton(config: Any) -> Any:

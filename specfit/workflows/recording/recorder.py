@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from specfit.base.config import RunConfig, hashed_part
+from specfit.base.entry import print_error
 from specfit.base.types import SpecfitError
 from specfit.decoding.live import build_runtime
 from specfit.decoding.replay.plain import plain_decoding
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.models.target.config_file import stop_ids
+from specfit.report.run_summary import failed_sentence
 from specfit.storage import identity, provenance
 from specfit.storage.find import finished_runs
 from specfit.storage.recording.batches import RecordingParts
@@ -193,6 +195,12 @@ class _Making:
             else:
                 recorded = len(rows) - len(left) + start + len(batch)
                 say(f"recorded {recorded} of {len(rows)} requests")
+        why = failed_sentence(
+            one.status for part in self._kept for one in part.requests if one.status != "ok"
+        )
+        if why is not None:
+            name = self._empty.recording_id
+            print_error(SpecfitError(f"recording {name}, {len(rows)} requests: {why}"))
         if not any(part.calibration for part in self._kept):
             questions = list(record_calibration(spec, self._recorder))
             self._keep("calibration", [], questions, None)
