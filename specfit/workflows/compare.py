@@ -20,7 +20,7 @@ from specfit.selection.registry import selector_spec
 from specfit.storage.rows import RunRows, load_run
 
 BASELINES = ("ar", "ar_cache", "eagle3_cache")
-RESET = {
+RESET: dict[str, Any] = {
     "objective": "ratio",
     "lambda_tokens_per_s": None,
     "cost": "union",

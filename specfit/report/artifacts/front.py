@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from specfit.report.artifacts.systems import ours_of, runs_of, shown
@@ -96,7 +97,7 @@ def readme_table(reader: ResultsReader) -> str:
             assert ours is not None, "both suites run every system"
             published = "-" if claim.value != claim.value else shown(claim, claim.value)
             bold = against is not None and ours.high is not None and _is_loss(quantity, ours.value)
-            value = measured(ours, lambda x, claim=claim: shown(claim, x)).text
+            value = measured(ours, partial(shown, claim)).text
             cells += [published + "*" * (claim.inferred and published != "-"), _bold(value, bold)]
         rows.append([*cells, words_of(every)])
     rows.append(["SpecFit: requests with the ids of AR", *_ids(runs), "-"])
