@@ -128,7 +128,7 @@ def alone(spec: Any, finished: Any, title: str) -> None:
 
     runs = Path(spec.config.results_dir) / "runs"
     baseline = baseline_of(finished, runs)
-    say(render(closing_table(finished, baseline, runs.parent), title))
+    say(render(closing_table(finished, baseline), title))  # the opening has the clock's check
     why = against_cache(runs, finished)
     if why is not None:
         say(why)

@@ -9,6 +9,7 @@ from typing import Any
 
 from specfit.base.types import RequestError
 from specfit.storage.rows import RunRows
+from specfit.workflows.studies.stored import stored_run
 
 OPEN, CLOSE = "[", "]"
 """Around what the draft head proposed and the target accepted."""
@@ -62,7 +63,6 @@ def show(named: str, results: Path, count: int) -> None:
     from specfit.storage.find import find_run
     from specfit.storage.rows import load_run
     from specfit.workflows.progress import say
-    from specfit.workflows.studies.stored import stored_run
 
     folder = find_run(named, results)
     config = replace(stored_run(folder), results_dir=str(results), recording=None)
