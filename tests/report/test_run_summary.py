@@ -68,13 +68,16 @@ def test_without_a_scorer_nothing_is_said_of_scores() -> None:
 
 def test_failed_requests_are_counted() -> None:
     run = rows_of([part("a"), part("b", status="too long")])
-    assert shown(closing_table(run))["requests"] == "1 (1 failed)"
+    assert shown(closing_table(run))["requests"] == "1 (1 failed: too long)"
     assert shown(closing_table(run, run))["speed-up over ar"].endswith("1 failed)")
 
 
 def test_a_run_whose_requests_all_failed_has_dashes() -> None:
     said = shown(closing_table(rows_of([part("a", status="too long")])))
-    assert said["decode speed"] == "- tokens/s (modelled)" and said["requests"] == "0 (1 failed)"
+    assert (
+        said["decode speed"] == "- tokens/s (modelled)"
+        and said["requests"] == "0 (1 failed: too long)"
+    )
 
 
 def test_marks_say_what_a_reader_must_know() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from specfit.base.entry import script
 from specfit.report.metrics import summarise
 from specfit.storage.calibration_files import find_fit
 from specfit.storage.manifest import read_manifest
@@ -56,7 +57,7 @@ def keep(results: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     asked = ["keep_reference.py", "--results", str(results), "--suite", "table_2", *arguments]
     monkeypatch.setattr(sys, "argv", asked)
-    return import_module("keep_reference").main()
+    return script(import_module("keep_reference").main)
 
 
 def test_kept_rows_say_what_the_live_ones_said(

@@ -124,7 +124,29 @@ def test_a_found_run_is_logged_with_what_was_drawn_since(
     ended = log("logger=wandb", "logger.mode=online", "logger.project=other")
     assert "found finished" in ended.out and f"run {run_id}" in ended.out
     assert fake.runs[0].artifacts[f"drawn-{run_id}"] == ["figure_9.svg"]
-    assert not [values for values in fake.runs[0].logged if "request" in values]
+    requests = [values for values in fake.runs[0].logged if "request" in values]
+    assert [values["request"] for values in requests] == [0, 1]
+
+
+def test_a_resumed_runs_logger_gets_every_request(
+    log: Log, fake: FakeWandb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import specfit.workflows.execute as execute
+
+    serve = execute.Job._serve
+
+    def dies(self: execute.Job, index: int, watcher: execute.Watcher) -> object:
+        if index:
+            raise KeyboardInterrupt
+        return serve(self, index, watcher)
+
+    monkeypatch.setattr(execute.Job, "_serve", dies)
+    assert log("logger=wandb", "logger.mode=online").code == 130
+    monkeypatch.setattr(execute.Job, "_serve", serve)
+    assert log("logger=wandb", "logger.mode=online").code == 0
+    first, second = ([v for v in run.logged if "request" in v] for run in fake.runs)
+    assert [values["request"] for values in second] == [0, 1]
+    assert second[0] == first[0], "as it was told the first time"
 
 
 def test_a_run_that_is_refused_ends_as_failed(log: Log, fake: FakeWandb) -> None:

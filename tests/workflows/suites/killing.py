@@ -20,6 +20,8 @@ sys.path[:0] = [str(SCRIPTS)]
 
 import reproduce  # noqa: E402
 
+from specfit.base.entry import script  # noqa: E402
+
 
 def child(experiments: str, results: str, overrides: list[str]) -> int:
     pid = os.fork()
@@ -27,7 +29,7 @@ def child(experiments: str, results: str, overrides: list[str]) -> int:
         folders = ["--experiments", experiments, "--results", results]
         sys.argv = ["reproduce.py", *folders, "--", *overrides]
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        os._exit(reproduce.main())
+        os._exit(script(reproduce.main))
     return pid
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import specfit.decoding.calibration.trials
 import specfit.workflows.execute
+from specfit.base import entry
 from specfit.base.config import from_hydra
 from specfit.base.types import SpecfitError
 from specfit.storage.rows import load_run
@@ -157,7 +158,8 @@ def test_a_failing_cell_stops_no_other(
     plan = planner()
     while failures:
         failed = run_all(todo([plan], tmp_path), tmp_path, lambda text: None)
-        assert [cell.label for cell in failed] == ["gsm8k/ar"]
+        assert [one.cell.label for one in failed] == ["gsm8k/ar"]
+        assert failed[0].why in ("this one cannot", "a defect, ZeroDivisionError: a defect")
     error = capsys.readouterr().err
     assert "specfit: this one cannot" in error and "ZeroDivisionError: a defect" in error
     assert plan.planned[1].cell.is_there(tmp_path)
@@ -216,7 +218,7 @@ def script(
         folders = ["--results", str(tmp_path), "--experiments", str(tmp_path / "experiments")]
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *folders, *arguments])
         capsys.readouterr()
-        code = import_module(name).main()
+        code = entry.script(import_module(name).main)
         captured = capsys.readouterr()
         return JobResult(code, captured.out, captured.err)
 
