@@ -184,7 +184,11 @@ def placed(
         billed = BILLED_MODELS.get(config.gpu.billed, needs)
         staging += ahead * billed.layers // needs.layers
         needs, where = replace(billed, experts=needs.experts), f"in profile {profile.name}"
-        return Sizing(needs, store, staging, context, profile.memory_bytes, where)
+        free = profile.memory_bytes
+        if free is not None and config.gpu.display_gb:
+            free -= int(config.gpu.display_gb * GB)
+            where += f" without {config.gpu.display_gb:g} GB for a display"
+        return Sizing(needs, store, staging, context, free, where)
     staging += ahead
     # The cache of keys and values doubles when it is full, so it may hold twice what is used.
     # While it grows, the tensor before it is held too.
