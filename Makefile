@@ -34,7 +34,7 @@ test-slow: $(STAMP) ## all tests, the slow ones too
 smoke: $(STAMP) ## suites from an empty results folder at the smallest size (minutes)
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	$(BIN)/python scripts/reproduce.py --size smoke --suite advice table_3 --results "$$folder"; \
-	$(BIN)/python scripts/draw.py --tables --only table_3 advice --size smoke --results "$$folder"; \
+	$(BIN)/python scripts/draw.py --tables --only table_3 table_advice --size smoke --results "$$folder"; \
 	$(BIN)/python scripts/check/ids.py --results "$$folder" dataset=embedded_gsm8k limit=1; \
 	$(BIN)/python -m pytest -q -k perturbed_last_bit tests/workflows/recording
 

@@ -1,6 +1,6 @@
 """Every table and figure from the rows that are there, in one process.
 
-    python scripts/draw.py [--tables] [--only table_2 ..] [--results results] [overrides]
+    python scripts/draw.py [table_2 figure_4 ..] [--tables] [--results results] [overrides]
 
 Each is made in memory first and written whole. One whose rows are missing is not written; what
 makes them is printed, once each, and the exit code is 2. `results/artifacts.json` lists what there
@@ -17,7 +17,7 @@ from specfit.base.entry import needs_extras, script
 
 with needs_extras():
     from specfit.report.artifact import options_of, reader_of, variant_words
-    from specfit.report.draw import draw, names_of
+    from specfit.report.draw import draw, names_of, split_names
     from specfit.storage import atomic
 
 FRONT = "figure_front"
@@ -28,10 +28,11 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 def main(argv: list[str] | None = None) -> int:
     parser = options_of(__doc__)
     parser.add_argument("--tables", action="store_true", help="no figures (and no matplotlib)")
-    parser.add_argument("--only", nargs="+", default=[], help="names, as in table_2 figure_4")
-    options = parser.parse_args(argv)
+    parser.add_argument("--only", nargs="+", default=[], help="the same as names alone")
+    options = parser.parse_intermixed_args(argv)
+    named, options.arguments = split_names(options.arguments)
+    names = names_of(options.tables, [*options.only, *named])
     reader, out = reader_of(options)
-    names = names_of(options.tables, options.only)
     code = draw(reader, out, names, variant_words(options), index=not options.tables)
     picture = out / "figures" / f"{FRONT}.png"
     is_plain = options.results.resolve() == IMAGES.parents[1] / "results" and not reader.variant

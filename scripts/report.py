@@ -20,8 +20,7 @@ from specfit.base.entry import needs_extras, script
 with needs_extras():
     from specfit.report import draw
     from specfit.report.artifact import options_of, reader_of, variant_words
-    from specfit.report.page.gathering import explanations, sources_of
-    from specfit.report.page.html import page
+    from specfit.report.page.context import render
     from specfit.storage import atomic
 
 REPORT = "report.html"
@@ -35,9 +34,8 @@ def main(argv: list[str] | None = None) -> int:
     if not options.as_drawn:
         draw.draw(reader, out, draw.names_of(), variant_words(options))
     index = listed(out)
-    why, unexplained = explanations(reader)
-    sources = sources_of(reader, index.values())
-    atomic.write_text(out / REPORT, page(index, out, sources, why, unexplained))
+    page, unexplained = render(index, out, reader)
+    atomic.write_text(out / REPORT, page)
     print(f"wrote {out / REPORT}")
     lacking = [name for name, entry in index.items() if "missing" in entry]
     if lacking:

@@ -186,7 +186,7 @@ class GpuConfig(Section):
     kernel: str = key(
         "auto",
         "of the experts",
-        one_of=("auto", "loop", "triton"),
+        one_of=("auto", "loop", "triton", "compiled"),
         hash_default="auto",
         measured=False,
     )
@@ -222,6 +222,21 @@ class GpuConfig(Section):
 
 
 @dataclass
+class OffloadConfig(Section):
+    """Where experts lie that are in no slot."""
+
+    tier: str = key(
+        "host",
+        "host: every expert in RAM; disk: a miss is read from a file into its slot",
+        one_of=("host", "disk"),
+        hash_default="host",
+    )
+    pack: str | None = key(
+        None, "disk: folder of that file; null = beside the checkpoint or in a cache", hashed=False
+    )
+
+
+@dataclass
 class DatasetConfig(Section):
     name: str
     source: str = key(about="embedded, jsonl")
@@ -240,6 +255,12 @@ class DatasetConfig(Section):
     max_document_tokens: int | None = key(None, at_least=1)
     path: str | None = key(None, "a file of JSON lines", hashed=False)
     hub: str | None = key(None, "repository/configuration/split, where there is a network")
+    stands_for: str | None = key(
+        None,
+        "the paper's workload that it is or that it replaces in tables; null = neither",
+        one_of=("gsm8k", "cnn_dailymail"),
+        hashed=False,
+    )
     rows: list[int] = key(list, "of the split, 0-based, in order; empty: all", hashed=False)
 
 
@@ -302,6 +323,7 @@ class RunConfig(Section):
     logger: LoggerConfig = key(hashed=False)
     calibration: CalibrationConfig = key(CalibrationConfig)
     record: RecordConfig = key(RecordConfig, hashed=False)
+    offload: OffloadConfig = key(OffloadConfig)
     recording: str | None = key(
         None, "id or folder: what specfit.replay and routes=recording read", hashed=False
     )

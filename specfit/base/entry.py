@@ -43,6 +43,8 @@ EXTRA = {
     "triton": "dev",
 }
 """Module -> the extra that installs it; `run` has all others."""
+ALONE = ("gguf", "llama_cpp")
+"""Modules that no extra has: one script needs each."""
 
 
 def waited_s() -> float:
@@ -78,6 +80,8 @@ def absent_module(error: ImportError) -> str | None:
     if not isinstance(error, ModuleNotFoundError) or top in ("", "specfit", "scripts", "tests"):
         return None
     extra = EXTRA.get(top, "run")
+    if top in ALONE:
+        return f"this needs {top}, which is not installed; pip install {top}"
     return f"this needs {top}, which is not installed; pip install 'specfit[{extra}]'"
 
 

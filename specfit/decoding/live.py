@@ -18,11 +18,14 @@ from specfit.decoding.expert_cache_factory import (
 )
 from specfit.decoding.head_check import settle_feedback
 from specfit.decoding.oracle_texts import is_scripted, scripts_of
-from specfit.decoding.resolve import LiveRunSpec
+from specfit.decoding.resolve import LiveRunSpec, pack_folder
 from specfit.decoding.spec import RunSpec
 from specfit.experts.copies import CopyEngine, CpuCopyEngine, LinkUse
 from specfit.experts.cuda_copies import StreamedCopyEngine, Streams
+from specfit.experts.disk_copies import DiskCopyEngine
+from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
+from specfit.experts.host_weights import ExpertStore
 from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.experts.pinned import CudaRegistrar
 from specfit.experts.prefetch import Prefetcher
@@ -82,6 +85,12 @@ class Runtime:
     def locked_share(self) -> float | None:
         report = self.loaded.store.lock_report
         return None if report is None else report.locked_bytes / report.total_bytes
+
+    @property
+    def disk_reads(self) -> str | None:
+        """How misses are read from disk: direct, or with their pages dropped; None from RAM."""
+        store = self.loaded.store
+        return store.reads if isinstance(store, DiskStore) else None
 
     def prefetch_hooks(self) -> Prefetcher | None:
         return self.engine.cache.prefetcher
@@ -155,11 +164,14 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
     in_flight, gpu = spec.profile.copies_in_flight, spec.config.gpu
     shape = loaded.geometry
     cache = make_cache(spec, slots)
-    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device)
+    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device, loaded.store.dtype)
     beside = 1 if cache.prefetcher is not None else 0
     report = loaded.store.lock_report
     bounces = report is not None and not report.is_whole
-    copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside, bounces)
+    if isinstance(loaded.store, DiskStore):
+        copies: CopyEngine = DiskCopyEngine(in_flight)
+    else:
+        copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside, bounces)
     engine = ExpertEngine(loaded.store, cache, copies, arithmetic, spec.device)
     if spec.config.model.routing == "markov":
         engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, spec.config.seed)
@@ -189,24 +201,27 @@ _kept: dict[tuple[object, ...], LoadedModel] = {}
 def _loaded(spec: LiveRunSpec) -> LoadedModel:
     """Jobs of one sweep in one process read the checkpoint once; another one replaces it."""
     model, device = spec.config.model, spec.device
-    key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers
+    packs = pack_folder(spec.config, spec.checkpoint.folder, device)
+    key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers, packs
     if key not in _kept:
         _kept.clear()  # before the next is read: two stores may not fit
         gc.collect()
         dtype = getattr(torch, model.dtype)
         if isinstance(spec.checkpoint, RandomCheckpoint):
-            loaded = load_random(spec.checkpoint, dtype, device, model.num_layers)
+            loaded = load_random(spec.checkpoint, dtype, device, model.num_layers, packs)
         else:
-            loaded = load_model(spec.checkpoint, dtype, device, model.num_layers)
-        if device.type == "cuda":
-            _lock(loaded)
+            loaded = load_model(spec.checkpoint, dtype, device, model.num_layers, packs)
+        if isinstance(loaded.store, ExpertStore) and device.type == "cuda":
+            _lock(loaded.store)
+        elif isinstance(loaded.store, DiskStore) and loaded.store.notice:
+            print(f"specfit: {loaded.store.notice}", file=sys.stderr)
         _kept[key] = loaded
     return _kept[key]
 
 
-def _lock(loaded: LoadedModel) -> None:
+def _lock(store: ExpertStore) -> None:
     """Page-lock the experts where they lie; what is refused is said, and goes a slower way."""
-    report = loaded.store.lock(CudaRegistrar())
+    report = store.lock(CudaRegistrar())
     if not report.is_whole:
         print(f"specfit: {report.sentence()}", file=sys.stderr)
 

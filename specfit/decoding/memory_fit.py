@@ -15,7 +15,7 @@ import torch
 
 from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
-from specfit.hardware.memory import GB, DeviceNeeds
+from specfit.hardware.memory import GB, DeviceNeeds, host_memory
 from specfit.hardware.profile import Profile
 from specfit.hardware.reference_models import BILLED_MODELS
 from specfit.models.drafter.eagle import HEAD_CHUNK
@@ -52,6 +52,7 @@ class Sizing:
     free: int | None
     where: str  # what `free` is of
     unknown: tuple[str, ...] = ()  # rows whose bytes are not known: none is counted
+    pack_bytes: int = 0  # of disk, where the experts lie there instead
 
     def rows(self, slots: int) -> dict[str, int]:
         return self.needs.rows(slots, self.staging_blocks, self.context)
@@ -71,8 +72,8 @@ class Sizing:
         """
         if self.free is None:
             raise SpecfitError(
-                "cache_slots=fit needs a GPU whose free memory can be read, or a profile with "
-                "memory_bytes (gpu=rtx4090); use a number"
+                "cache_slots=fit needs a GPU whose free memory can be read, offload.tier=disk or a "
+                "profile with memory_bytes (gpu=rtx4090); use a number"
             )
         slots = self.largest()
         if slots < 0:
@@ -190,6 +191,9 @@ def placed(
             where += f" without {config.gpu.display_gb:g} GB for a display"
         return Sizing(needs, store, staging, context, free, where)
     staging += ahead
+    if config.offload.tier == "disk":
+        free = host_memory().usable if device.type == "cpu" else device_free(device)
+        return Sizing(needs, 0, staging, 2 * context, free, "free", pack_bytes=store)
     # The cache of keys and values doubles when it is full, so it may hold twice what is used.
     # While it grows, the tensor before it is held too.
     workspace = needs.workspace_bytes + context * needs.kv_bytes_per_token + head_workspace

@@ -5,6 +5,7 @@ Nothing here loads a weight; a finished run is found from these spec alone.
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer
 
+import specfit
 from specfit.base.config import DatasetConfig, DrafterConfig, ModelConfig, RunConfig
 from specfit.base.types import SpecfitError
 from specfit.data.examples import Rows
@@ -232,7 +234,9 @@ def _fitting_slots(
         return settled_fit(sizing(), requested, Path(config.results_dir))
 
     slots, notes = settle_slots(config, experts, fit)
-    if device.type == "cuda" and clock == "wall":
+    if clock == "wall" and config.offload.tier == "disk":
+        sizing().refuse_too_many(slots)
+    elif clock == "wall" and device.type == "cuda":
         table = sizing()
         table.refuse_too_many(slots)
         notes += (*table.lines(slots), *surroundings(bus_id(device)).notes())
@@ -247,3 +251,32 @@ def find_device(asked: str) -> tuple[torch.device, str]:
         return torch.device("cpu"), cpu_name() or platform.machine()
     settle_backend()
     return torch.device("cuda"), torch.cuda.get_device_name()
+
+
+PACKAGE = Path(specfit.__file__).resolve().parent
+
+
+def pack_folder(config: RunConfig, checkpoint: Path, device: torch.device) -> Path | None:
+    """Where the pack of experts lies or will; None where experts are in host memory.
+
+    Beside a checkpoint of one's own; in a cache for one that is part of the package or read-only.
+    """
+    offload = config.offload
+    if offload.tier == "host":
+        return None
+    if device.type == "cuda":
+        raise SpecfitError(
+            "offload.tier=disk reads into host memory and needs device=cpu so far; on a GPU use "
+            "offload.tier=host"
+        )
+    if config.gpu.link_gbps_cap is not None:
+        raise SpecfitError(
+            "gpu.link_gbps_cap slows copies from host memory down; with offload.tier=disk the disk "
+            "is the link, so drop one of the two"
+        )
+    if offload.pack is not None:
+        return Path(offload.pack)
+    if os.access(checkpoint, os.W_OK) and PACKAGE not in checkpoint.resolve().parents:
+        return checkpoint
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "specfit" / "experts"

@@ -117,6 +117,11 @@ class Runtime(Protocol):
         """Page-locked share of the host's experts; None where nothing is locked on purpose."""
         ...
 
+    @property
+    def disk_reads(self) -> str | None:
+        """direct or dropped, as `DiskStore` reads; None where experts are not on disk."""
+        ...
+
 
 @dataclass(frozen=True)
 class RunSpec(ABC):

@@ -19,6 +19,9 @@ import torch
 Mark = Any
 """A point of the compute lane that a later copy can be told to wait for."""
 
+Source = Any
+"""A block as its store gives it: host memory, or a `DiskBlock` that is still to be read."""
+
 
 @dataclass
 class LinkUse:
@@ -53,7 +56,7 @@ class CopyEngine(Protocol):
 
     def submit(
         self,
-        source: torch.Tensor,
+        source: Source,
         destination: torch.Tensor,
         after: Mark | None = None,
         locked: bool = True,
@@ -65,9 +68,7 @@ class CopyEngine(Protocol):
         """What is computed from here on sees the oldest copy in flight arrived."""
         ...
 
-    def bring(
-        self, source: torch.Tensor, destination: torch.Tensor, locked: bool = True
-    ) -> Mark | None:
+    def bring(self, source: Source, destination: torch.Tensor, locked: bool = True) -> Mark | None:
         """Copy what nobody has demanded yet, beside the others and uncounted among them; it starts
         no earlier than the compute lane gets here."""
         ...

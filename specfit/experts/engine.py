@@ -19,7 +19,7 @@ from specfit.experts.arithmetic import Arithmetic, LayerWork, Uploads, sort_by_i
 from specfit.experts.cache import ExpertCache, LayerPlan, collect_trace
 from specfit.experts.cache_plan import NONE
 from specfit.experts.copies import CopyEngine, Mark
-from specfit.experts.host_weights import ExpertStore
+from specfit.experts.host_weights import HostStore, device_blocks
 from specfit.hardware.idle_link import PIECES
 
 
@@ -47,7 +47,7 @@ class ExpertEngine:
 
     def __init__(
         self,
-        store: ExpertStore,
+        store: HostStore,
         cache: ExpertCache,
         copies: CopyEngine,
         arithmetic: Arithmetic,
@@ -59,13 +59,12 @@ class ExpertEngine:
         self.stand_in: StandInRoutes | None = None
         block = store.block_bytes // store.dtype.itemsize
         self._slots = [
-            torch.empty(cache.n_slots, block, dtype=store.dtype, device=device)
-            for _ in range(store.layers)
+            device_blocks(cache.n_slots, block, store.dtype, device) for _ in range(store.layers)
         ]
-        self._staging = torch.empty(cache.staging_blocks, block, dtype=store.dtype, device=device)
+        self._staging = device_blocks(cache.staging_blocks, block, store.dtype, device)
         ahead = cache.prefetcher
-        self._area = torch.empty(
-            ahead.blocks if ahead is not None else 0, block, dtype=store.dtype, device=device
+        self._area = device_blocks(
+            ahead.blocks if ahead is not None else 0, block, store.dtype, device
         )
         self._brought: dict[int, Mark | None] = {}  # block of the area -> its newest copy
         if ahead is not None:
@@ -120,7 +119,7 @@ class ExpertEngine:
     def _bring(self, layer: int, expert: int, block: int, piece: int) -> None:
         """One of PIECES parts of a block; the mark of the newest stands for all before it."""
         locked = self.store.is_locked(layer, expert)
-        source = self.store.block(layer, expert).chunk(PIECES)[piece]
+        source = self.store.source(layer, expert).chunk(PIECES)[piece]
         place = self._area[block].chunk(PIECES)[piece]
         self._brought[block] = self.copies.bring(source, place, locked)
 
@@ -186,7 +185,7 @@ class ExpertEngine:
             expert = int(plan.misses[issued])
             destination = self._storage(layer, plan, item)[self._block(plan, item)]
             locked = self.store.is_locked(layer, expert)
-            source = self.store.block(layer, expert)
+            source = self.store.source(layer, expert)
             self.copies.submit(source, destination, marks.get(before), locked)
             issued += 1
         return issued

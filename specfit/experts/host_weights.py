@@ -6,6 +6,7 @@ import mmap
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -31,6 +32,36 @@ def refuse_without_memory(total_bytes: int) -> None:
             f"{needed / GB:.1f} with room beside them, and {usable / GB:.1f} are free; "
             "free memory or lower model.num_layers"
         )
+
+
+class HostStore(Protocol):
+    """Where the blocks of all experts lie: in host memory (`ExpertStore`) or on disk (`DiskStore`).
+
+    A block is `block_bytes` bytes, whatever they mean; L layers of E experts have one each.
+    """
+
+    layers: int
+    experts: int
+    hidden: int
+    intermediate: int
+    dtype: torch.dtype
+    lock_report: LockReport | None
+
+    @property
+    def block_bytes(self) -> int: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+    def block(self, layer: int, expert: int) -> torch.Tensor:
+        """[3*I*H] in host memory, now."""
+        ...
+
+    def source(self, layer: int, expert: int) -> Any:
+        """What the store's copy engine moves a block from."""
+        ...
+
+    def is_locked(self, layer: int, expert: int) -> bool: ...
 
 
 class ExpertStore:
@@ -102,6 +133,9 @@ class ExpertStore:
         """[3*I*H], to be copied from, never written."""
         return self._blocks[layer][expert]
 
+    def source(self, layer: int, expert: int) -> torch.Tensor:
+        return self.block(layer, expert)
+
     # -- page-locking ----------------------------------------------------------------------------
 
     def lock(self, registrar: Registrar, chunk_bytes: int = CHUNK_BYTES) -> LockReport:
@@ -123,6 +157,18 @@ class ExpertStore:
     def is_locked(self, layer: int, expert: int) -> bool:
         """Whether a copy of this block may run asynchronously from where it lies."""
         return bool(expert < self._locked[layer])
+
+
+def device_blocks(
+    count: int, elements: int, dtype: torch.dtype, device: torch.device
+) -> torch.Tensor:
+    """[count, elements] uninitialised; on a CPU from a page border on, so that a disk can write
+    straight into it."""
+    size = count * elements * dtype.itemsize
+    if device.type != "cpu" or size == 0:
+        return torch.empty(count, elements, dtype=dtype, device=device)
+    pages = _anonymous(-(-size // PAGE) * PAGE)
+    return torch.frombuffer(pages, dtype=dtype, count=count * elements).view(count, elements)
 
 
 def _anonymous(size: int) -> mmap.mmap:

@@ -29,6 +29,19 @@ def names_of(tables_only: bool = False, only: Sequence[str] = ()) -> list[str]:
     return [name for name in known if not only or name in only]
 
 
+def split_names(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names of artifacts, and overrides (`key=value`, as of `make reproduce ARGS=..`).
+
+    Raises SpecfitError for a word that is neither.
+    """
+    names = [word for word in words if word in TABLES or word in FIGURES]
+    overrides = [word for word in words if "=" in word or word.startswith("~")]
+    unknown = [word for word in words if word not in names and word not in overrides]
+    if unknown:
+        names_of(only=unknown)  # raises
+    return names, overrides
+
+
 @dataclass(frozen=True)
 class Made:
     """By name: the artifact and what it is, or why it is missing."""
@@ -84,6 +97,7 @@ def entry_of(one: Artifact, reader: ResultsReader) -> dict[str, Any]:
 
 def write_index(listed: dict[str, dict[str, Any]], out: Path) -> Path:
     """Adds these to what an earlier call listed."""
+    out.mkdir(parents=True, exist_ok=True)
     path = out / INDEX
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     known |= listed

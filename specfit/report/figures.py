@@ -3,12 +3,16 @@
 A figure reads and analyses its rows first and returns a `Drawing`, which paints only when its files
 are asked for: matplotlib is imported then and nowhere else, so tables need no drawing library.
 Colours, markers, hatches and names come from `specfit.report.styles`.
+
+PDF and PNG stand alone: title above, footnote below, white paper. The SVG is for a page that says
+both itself: panels alone, transparent, its ink and paper colours variables that follow a dark page.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,28 +71,68 @@ class Drawing:
     def files(self) -> dict[str, bytes]:
         matplotlib = _matplotlib()
         with matplotlib.rc_context(STYLE):
-            figure = self._figure()
-            return {f"{self.name}.{kind}": self._saved(figure, kind) for kind in SAVED}
+            whole, bare = self._figure(), self._bare()
+            files = {kind: self._saved(whole, kind) for kind in ("pdf", "png")}
+            files["svg"] = follow_the_page(self._saved(bare, "svg"))
+            return {f"{self.name}.{kind}": content for kind, content in files.items()}
+
+    def _bare(self) -> Any:
+        """The panels alone."""
+        from matplotlib.figure import Figure
+
+        figure: Any = Figure(figsize=(WIDTH, self.height), layout="constrained")
+        figure.patch.set_alpha(0)
+        panels = figure.subfigures(1, 1)
+        panels.patch.set_alpha(0)
+        self.paint(panels)
+        for axes in figure.axes:
+            axes.patch.set_alpha(0)
+        self._watermark(figure)
+        return figure
 
     def _figure(self) -> Any:
         """Title and panels above, the stamp below in a strip of its own."""
         from matplotlib.figure import Figure
 
-        told = textwrap.wrap(self.stamp.text, STAMP_CHARACTERS)
+        told = textwrap.wrap(self.stamp.short, STAMP_CHARACTERS)
         strip = STAMP_LINE * (len(told) + 1)
         figure: Any = Figure(figsize=(WIDTH, self.height + strip), layout="constrained")
         panels, foot = figure.subfigures(2, 1, height_ratios=[self.height, strip])
         panels.suptitle(self.stamp.titled(self.title), fontsize=11, fontweight="bold")
         self.paint(panels)
         foot.text(0.01, 0.95, "\n".join(told), fontsize=6, color="0.35", va="top")
+        self._watermark(figure)
+        return figure
+
+    def _watermark(self, figure: Any) -> None:
         if self.stamp.preview:
             figure.text(0.5, 0.5, PREVIEW, fontsize=60, color="0.85", ha="center", va="center")
-        return figure
 
     def _saved(self, figure: Any, kind: str) -> bytes:
         out = io.BytesIO()
         figure.savefig(out, format=kind, metadata=SAVED[kind])
         return out.getvalue()
+
+
+PAGE_COLOURS = {"#000000": "ink", "#222222": "ink", "#4d4d4d": "mid", "#ffffff": "paper"}
+"""Colours that follow the page. Of a letter on a coloured cell, use ON_DARK or ON_LIGHT."""
+
+ON_DARK, ON_LIGHT = "#fefefe", "#111111"
+SVG_STYLE = """<style>
+svg { --ink: #000; --mid: #4d4d4d; --paper: #fff; fill: var(--ink); }
+@media (prefers-color-scheme: dark) {
+svg { --ink: #e4e4e2; --mid: #b4b4b0; --paper: #161616; }
+}
+</style>"""
+
+
+def follow_the_page(svg: bytes) -> bytes:
+    """Ink, middle grey and paper as variables, which the SVG sets itself where no page does."""
+    text = svg.decode()
+    for colour, name in PAGE_COLOURS.items():
+        text = re.sub(rf"(fill|stroke): {colour}\b", rf"\1: var(--{name})", text)
+    end = text.index(">", text.index("<svg ")) + 1
+    return f"{text[:end]}\n{SVG_STYLE}{text[end:]}".encode()
 
 
 def _matplotlib() -> Any:
@@ -99,11 +143,15 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def dot(label: str, fill: str, width: float) -> Any:
+EDGE = "#222222"
+BAR, BAR_UP, LANE = 0.56, 0.14, 0.32  # of a row: a bar's height, its shift up, the paper's lane
+
+
+def dot(label: str, fill: str, width: float, edge: str = EDGE) -> Any:
     """A legend's handle for a node that is filled with this colour."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], marker="o", ls="none", ms=8, mfc=fill, mec=EDGE, mew=width, label=label)
+    return Line2D([], [], marker="o", ls="none", ms=8, mfc=fill, mec=edge, mew=width, label=label)
 
 
 def colours(name: str, middle: float, low: float, high: float) -> tuple[Any, Any]:
@@ -113,9 +161,6 @@ def colours(name: str, middle: float, low: float, high: float) -> tuple[Any, Any
 
     norm = TwoSlopeNorm(middle, low, high)
     return norm, ScalarMappable(norm, name)
-
-
-EDGE = "#222222"
 
 
 def whiskers(interval: Interval) -> list[list[float]]:
@@ -130,9 +175,10 @@ def bars(
     axes: Any,
     values: Mapping[str, Interval],
     title: str,
+    unit: str,
     told: Mapping[str, float] | None = None,
 ) -> None:
-    """One horizontal bar per system, its interval and value; the paper's value as a mark."""
+    """One horizontal bar per system, its interval and value; the paper's value in a lane below."""
     told = told or {}
     names = list(values)
     for row, name in enumerate(names):
@@ -141,15 +187,27 @@ def bars(
             axes.text(0, row, " -", va="center")
             continue
         axes.barh(
-            row, interval.value, color=style.colour, hatch=style.hatch, edgecolor=EDGE, lw=0.6
+            row - BAR_UP,
+            interval.value,
+            height=BAR,
+            color=style.colour,
+            hatch=style.hatch,
+            edgecolor=EDGE,
+            lw=0.6,
         )
         axes.errorbar(
-            interval.value, row, xerr=whiskers(interval), color=EDGE, capsize=2, lw=0.9, fmt="none"
+            interval.value,
+            row - BAR_UP,
+            xerr=whiskers(interval),
+            color=EDGE,
+            capsize=2,
+            lw=0.9,
+            fmt="none",
         )
         end = interval.value if interval.high is None else interval.high
         axes.annotate(
             plain(interval.value),
-            (end, row - 0.1),
+            (end, row - BAR_UP),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
@@ -157,10 +215,19 @@ def bars(
         )
     marked = [(told[name], row) for row, name in enumerate(names) if name in told]
     for value, row in marked:
-        mark(axes, value, row + 0.3)
+        mark(axes, value, row + LANE)
+        axes.annotate(
+            plain(value),
+            (value, row + LANE),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=6.5,
+        )
     axes.set_yticks(range(len(names)), [style_of(name).label for name in names])
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.45, -0.55)
     axes.set_title(title)
+    axes.set_xlabel(unit)
     axes.grid(False, axis="y")
     axes.margins(x=0.22)
     axes.set_xlim(left=0)

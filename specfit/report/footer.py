@@ -8,7 +8,7 @@ from typing import Any
 
 from specfit.report.machines import unequal_among
 from specfit.report.run_summary import machine_moved
-from specfit.report.styles import label_of
+from specfit.report.styles import label_of, workload_of
 from specfit.storage.rows import RunRows
 
 PREVIEW = "preview"
@@ -28,6 +28,12 @@ class Footer:
     def text(self) -> str:
         runs = f" Runs: {', '.join(self.run_ids)}." if self.run_ids else ""
         return " ".join(self.lines) + runs
+
+    @property
+    def short(self) -> str:
+        """With the suites' names in the place of the ids, which their files list."""
+        suites = f" Suites: {', '.join(self.suites)}." if self.suites else ""
+        return " ".join(self.lines) + suites
 
     def titled(self, title: str) -> str:
         """The title, with the word preview where too few requests went in for more."""
@@ -52,7 +58,7 @@ def stamp_of(
         f"clock {clocks}",
         f"profile {_each(i.profile for i in infos)}" + (f", billed as {billed}" if billed else ""),
         f"model {_each(i.model for i in infos)}",
-        f"workload {_each(i.dataset for i in infos)}",
+        f"workload {_each(workload_of(i).label for i in infos)}",
         f"device {_each(i.device for i in infos)}",
         f"{place} rows",
     ]

@@ -1,6 +1,6 @@
 """What the paper published (arXiv 2610.15417v1), as claims about quantities of ours.
 
-RunSpec in our own words from a published summary. `inferred` marks our arithmetic from published
+Stated in our own words from a published summary. `inferred` marks our arithmetic from published
 values, which no sentence of ours attributes to the paper. A ratio is stored as a factor: +21.6 % is
 1.216.
 """
@@ -16,7 +16,7 @@ class Claim:
 
     artefact: str  # ours that shows it
     where: str  # in the paper
-    workload: str  # of `labels.WORKLOADS`
+    workload: str  # of `styles.PAPER_WORKLOADS`
     slots: int
     system: str
     quantity: str  # of `quantities.QUANTITIES`
@@ -86,14 +86,14 @@ def _figure_4() -> list[Claim]:
     found = []
     for slots, gain, cycle in ((48, 1.216, 0.715), (24, 1.243, 0.699), (12, 1.292, 0.673)):
         for quantity, value in (("speed", gain), ("cycle", cycle)):
-            claim = ("figure_4", "4.4, Fig. 4", "news", slots, "specfit", quantity, value)
+            claim = ("figure_4", "4.4, Fig. 4", "cnn_dailymail", slots, "specfit", quantity, value)
             found.append(Claim(*claim, against="eagle3_cache"))
-    uncached = ("figure_4", "4.4, Fig. 4", "news", 0, "specfit_uncached", "speed", 1.316)
+    uncached = ("figure_4", "4.4, Fig. 4", "cnn_dailymail", 0, "specfit_uncached", "speed", 1.316)
     return [*found, Claim(*uncached, against="eagle3")]
 
 
 CLAIMS: tuple[Claim, ...] = (
-    *_main("table_2", "4.2, Fig. 2, Table 2", "news", _TABLE_2),
+    *_main("table_2", "4.2, Fig. 2, Table 2", "cnn_dailymail", _TABLE_2),
     *_main("table_3", "4.3, Fig. 3, Table 3", "gsm8k", _TABLE_3),
     *_main("table_4", "4.5, Table 4", "gsm8k", _TABLE_4),
     *_figure_4(),
@@ -111,7 +111,7 @@ _BOTH = {
     "doubled": "falls",
 }
 TABLE_5: dict[str, dict[str, str]] = {
-    "news": _BOTH | {"stops": "85.8 %"},
+    "cnn_dailymail": _BOTH | {"stops": "85.8 %"},
     "gsm8k": _BOTH | {"stops": "33.7 %"},
 }
 

@@ -7,9 +7,11 @@ apart by their markers. No drawing library is needed to read this.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from specfit.storage.manifest import RunInfo
+from specfit.storage.manifest import RunInfo, stand_in
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,61 @@ SYSTEMS: dict[str, Style] = {
 PAPER = Style("paper", "#000000", "d", "", "None")
 
 # Where a cycle's time goes. Verify is split: waiting for copies, and the rest of the forward.
+# Greens and greys, which no system has.
 PHASES: dict[str, Style] = {
-    "draft": Style("draft", "#56B4E9", hatch="..."),
-    "route": Style("route", "#CC79A7", hatch="xxx"),
-    "select": Style("select", "#F0E442", hatch="oo"),
-    "wait": Style("verify: waiting for copies", "#D55E00", hatch="///"),
-    "compute": Style("verify: the rest", "#BFBFBF"),
-    "commit": Style("commit", "#009E73", hatch="++"),
+    "draft": Style("draft", "#C7E9C0", hatch="..."),
+    "route": Style("route", "#EDF8E9", hatch="xxx"),
+    "select": Style("select", "#74C476", hatch="oo"),
+    "wait": Style("verify: waiting for copies", "#238B45", hatch="///"),
+    "compute": Style("verify: the rest", "#D9D9D9"),
+    "commit": Style("commit", "#969696", hatch="++"),
 }
 
-# Place in the paper -> what the place is called there.
-WORKLOADS = {"news": "CNN/DailyMail", "gsm8k": "GSM8K"}
+PAPER_WORKLOADS = {"cnn_dailymail": "CNN/DailyMail", "gsm8k": "GSM8K"}
+"""What a dataset may stand for -> its name, in the paper's order."""
+
+DATASETS = {"embedded_news": "synthetic reports", "embedded_gsm8k": "synthetic word problems"}
+"""Our own datasets in words."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A dataset, and the paper's workload that it is or replaces."""
+
+    dataset: str
+    stands_for: str | None
+
+    @property
+    def short(self) -> str:
+        if self.stands_for == self.dataset:
+            return PAPER_WORKLOADS[self.dataset]
+        return DATASETS.get(self.dataset, self.dataset)
+
+    @property
+    def label(self) -> str:
+        """'synthetic reports (our stand-in for CNN/DailyMail)'; the real one's is its name."""
+        return " ".join(self.lines)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The label in one or two lines, for the title of a panel."""
+        if self.stands_for in (None, self.dataset):
+            return (self.short,)
+        return self.short, f"(our stand-in for {PAPER_WORKLOADS[self.stands_for or '']})"
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Sorts workloads as the paper does, others after them by name."""
+        known = list(PAPER_WORKLOADS)
+        at = known.index(self.stands_for) if self.stands_for in known else len(known)
+        return at, self.dataset
+
+
+def workload_of(info: RunInfo | Mapping[str, Any]) -> Workload:
+    """Of a run, or of a study's document, whose info is a run's as it is stored."""
+    if isinstance(info, RunInfo):
+        return Workload(info.dataset, info.stands_for)
+    return Workload(info["dataset"], stand_in(info))
 
 
 def system_of(info: RunInfo) -> str:

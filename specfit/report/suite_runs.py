@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.types import SpecfitError
-from specfit.report.styles import style_of, system_of
+from specfit.report.styles import Workload, style_of, system_of, workload_of
 from specfit.storage.manifest import Manifest
 from specfit.storage.rows import RunRows
 
@@ -23,9 +23,13 @@ class SuiteRun:
     repeat: int = 0
 
     @property
-    def workload(self) -> str:
-        """The place in the paper that the run's dataset takes."""
-        return workload_of(self.rows.info.dataset)
+    def workload(self) -> Workload:
+        return workload_of(self.rows.info)
+
+    @property
+    def stands_for(self) -> str | None:
+        """The paper's workload whose claims the run may stand beside."""
+        return self.rows.info.stands_for
 
     @property
     def system(self) -> str:
@@ -50,11 +54,6 @@ class SuiteRun:
     @property
     def calibration_id(self) -> str | None:
         return self.manifest.identity.get("digests", {}).get("calibration")
-
-
-def workload_of(dataset: str) -> str:
-    """'gsm8k' or 'news': whose place the dataset takes."""
-    return "gsm8k" if "gsm8k" in dataset else "news"
 
 
 def pick(members: Iterable[SuiteRun], **wanted: Any) -> list[SuiteRun]:

@@ -12,6 +12,8 @@ from specfit.storage.atomic import write_json
 from specfit.storage.pack import packed_run
 
 MANIFEST = "manifest.json"
+OLDER_STAND_INS = {"embedded_gsm8k": "gsm8k", "embedded_news": "cnn_dailymail"}
+"""What a dataset stands for in rows that are older than `RunInfo.stands_for`."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class RunInfo:
     link_gbps: float | None = None
     calibration_at: str | None = None
     recording: str | None = None
+    stands_for: str | None = None  # the paper's workload that the dataset is or replaces
 
     @property
     def timed(self) -> str:
@@ -77,13 +80,24 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not path.exists() and packed is None:
         return None
     raw = json.loads(path.read_text(encoding="utf-8") if packed is None else packed[1].manifest)
-    known = {f.name for f in fields(RunInfo)}
-    info = RunInfo(**{key: value for key, value in raw["info"].items() if key in known})
     return Manifest(
-        info,
+        run_info(raw["info"]),
         raw["identity"],
         raw["request_ids"],
         raw["provenance"],
         raw["finished"],
         raw.get("extra", {}),
     )
+
+
+def run_info(stored: Mapping[str, Any]) -> RunInfo:
+    """From its stored form, of any age."""
+    known = {f.name for f in fields(RunInfo)}
+    values = {key: value for key, value in stored.items() if key in known}
+    return RunInfo(**values | {"stands_for": stand_in(stored)})
+
+
+def stand_in(stored: Mapping[str, Any]) -> str | None:
+    """What the dataset of a stored info stands for."""
+    named: str | None = stored.get("stands_for", OLDER_STAND_INS.get(stored["dataset"]))
+    return named

@@ -85,6 +85,11 @@ class RequestFlags:
     ] = None
     link_gbps_cap: Annotated[float | None, "Cap put on the link, GB/s; null without one."] = None
     locked_share: Annotated[float | None, "Page-locked share of the experts; null on a CPU."] = None
+    disk_reads: Annotated[
+        str | None,
+        "How misses are read: direct, or dropped (from the page cache after each read); null with "
+        "experts in host memory.",
+    ] = None
     route_fallbacks: Annotated[
         int | None, "Cycles whose pool the recording did not hold; null without routes=recording."
     ] = None

@@ -87,8 +87,9 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
     sizing = against.tries(lambda: size(config, named, clock, device, profile))
     slots = None
     if sizing is not None:
-        planned = config.gpu.host_memory_gb
-        if planned is not None:
+        if sizing.pack_bytes:
+            yield from pack_lines(config, sizing.pack_bytes, device, against)
+        elif (planned := config.gpu.host_memory_gb) is not None:
             yield from planned_host_lines(sizing.store_bytes, planned, against)
         else:
             yield from host_lines(sizing.store_bytes, device.type == "cuda", against)
@@ -304,6 +305,25 @@ def planned_host_lines(store_bytes: int, planned_gb: float, against: Findings) -
             "need its limits raised"
         )
     yield line
+
+
+def pack_lines(config: RunConfig, pack_bytes: int, device: Any, against: Findings) -> Iterator[str]:
+    """The experts on disk: where, how many bytes, and whether there is room for them."""
+    from specfit.decoding.resolve import locate, pack_folder
+    from specfit.experts.pack import refuse_without_room
+
+    local = locate(config.model.path) if config.model.path else None
+    folder = None
+    if local is not None:
+        folder = against.tries(lambda: pack_folder(config, local, device))
+    if folder is None:
+        yield f"disk: a pack of {pack_bytes / GB:.2f} GB beside the checkpoint"
+        return
+    there = sorted(folder.glob("*.experts")) if folder.is_dir() else []
+    if not there:
+        against.tries(lambda: refuse_without_room(folder, pack_bytes))
+    made = f"; packs there: {', '.join(path.name for path in there)}" if there else ""
+    yield f"disk: a pack of {pack_bytes / GB:.2f} GB of experts in {folder}{made}"
 
 
 def lock_trial(requested: int, seconds: float = 8.0) -> str:

@@ -158,6 +158,7 @@ class Job:
         self._sizes = calibration.sizes if calibration else None
         self._runtime = runtime
         self._target, self._locked_share = runtime.target, runtime.locked_share
+        self._disk_reads = runtime.disk_reads
         selector = build_selector(spec, self._cost, self._sizes)
         self.decoder: Decoder = build_decoder(spec, runtime, selector, runtime.clock())
 
@@ -277,6 +278,7 @@ class Job:
             drafter_forced=spec.config.drafter.force if spec.kind.drafts else None,
             link_gbps_cap=spec.config.gpu.link_gbps_cap if spec.clock == "wall" else None,
             locked_share=self._locked_share,
+            disk_reads=self._disk_reads,
             route_fallbacks=fallbacks,
         )
 
@@ -315,6 +317,7 @@ def _manifest(spec: RunSpec, who: identity.Identity, run_id: str) -> Manifest:
         link_gbps=spec.profile.link_gbps,
         calibration_at=config.calibration.at if kind.needs_cost else None,
         recording=spec.recording_id,
+        stands_for=config.dataset.stands_for,
     )
     begun = [provenance.collect().as_dict()]
     return Manifest(info, who, ids, begun, extra=spec.machine_facts())

@@ -69,7 +69,9 @@ def test_every_value_of_a_run_says_what_it_is_for_and_help_shows_it() -> None:
         name for name, about in values.items() if not (about.get("about") or about.get("one_of"))
     }
     groups = {"model", "drafter", "selector", "routes", "gpu", "dataset", "logger"}
-    assert bare == groups | {"calibration", "record"}, "a group is explained in conf/config.yaml"
+    assert bare == groups | {"calibration", "record", "offload"}, (
+        "a group is explained in conf/config.yaml"
+    )
     shown = help_template("run")
     assert "  level_cost_ms=0.0                       of a drafted level" in shown
     assert "  selector.k=7                            verified nodes at most" in shown

@@ -19,10 +19,10 @@ import torch
 from transformers import AutoModelForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Request
-from specfit.experts.arithmetic import LoopArithmetic
 from specfit.experts.cache import ExpertCache
 from specfit.experts.copies import CpuCopyEngine
 from specfit.experts.engine import ExpertEngine
+from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.profile import Billing, Profile
 from specfit.models.drafter.checkpoint import load_head, save_head
@@ -69,7 +69,7 @@ class Pair:
         shape = self.loaded.geometry
         cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=in_flight + 1)
         copies = CpuCopyEngine(in_flight)
-        arithmetic = LoopArithmetic(self.loaded.activation)
+        arithmetic = choose_arithmetic("auto", self.loaded.activation, CPU)
         engine = ExpertEngine(self.loaded.store, cache, copies, arithmetic, CPU)
         return OffloadedTarget(self.loaded, engine, self.head.config.aux_layer_ids, chunk, CPU)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from specfit.base.types import CycleRecord, CycleTiming, RequestRecord
-from specfit.storage.manifest import Manifest, RunInfo
+from specfit.storage.manifest import Manifest, RunInfo, run_info
 from specfit.storage.request_files import Part
 from specfit.storage.rows import RunRows
 from specfit.storage.run_folder import RunStore
@@ -111,7 +111,7 @@ def info(run_id: str = "a" * 12, **changes: Any) -> RunInfo:
         "dtype": "float32",
         "threads": 2,
     }
-    return RunInfo(**(said | changes))
+    return run_info(said | changes)
 
 
 def manifest(request_ids: Sequence[str], run_id: str = "a" * 12, **changes: Any) -> Manifest:

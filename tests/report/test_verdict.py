@@ -5,7 +5,7 @@ import pytest
 from specfit.report.intervals import Interval
 from specfit.report.paper_values import CLAIMS, Claim
 from specfit.report.quantities import QUANTITIES
-from specfit.report.styles import SYSTEMS, WORKLOADS
+from specfit.report.styles import PAPER_WORKLOADS, SYSTEMS
 from specfit.report.verdict import WORDS, effect, is_clear, passes, verdict
 from specfit.storage.tables import RequestFlags
 from tests.fakes.rows import part, rows_of
@@ -82,6 +82,6 @@ def test_the_effect_is_a_change_over_a_change() -> None:
 def test_claims_are_about_things_that_exist() -> None:
     assert "reproduced" in WORDS
     for claim in CLAIMS:
-        assert claim.quantity in QUANTITIES and claim.workload in WORKLOADS
+        assert claim.quantity in QUANTITIES and claim.workload in PAPER_WORKLOADS
         assert claim.system in SYSTEMS and (claim.against is None or claim.against in SYSTEMS)
         assert claim.value > 0 and (claim.inferred or not claim.fitted)

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from scripts.draw import main
+from specfit.base.entry import script
 from specfit.base.types import SpecfitError
 from specfit.report.artifact import write
 from specfit.report.artifacts import FIGURES, TABLES
-from specfit.report.draw import Made, make_all, names_of
+from specfit.report.draw import Made, make_all, names_of, split_names
 from specfit.report.reader import ResultsReader
 from specfit.storage.suite import Cell, Suite, read_suite, suite_path
 from tests.fakes.rows import store_run
@@ -68,8 +69,25 @@ def test_what_is_complete_is_written_beside_what_is_missing(tmp_path: Path) -> N
     assert "missing" not in index["table_2"]
 
 
+def test_names_may_stand_alone_beside_overrides(tmp_path: Path) -> None:
+    results = made(tmp_path / "results")
+    out = tmp_path / "not" / "there"
+    assert main(["table_2", "--results", str(results), "--out", str(out), "figure_2"]) == 0
+    assert sorted(json.loads((out / "artifacts.json").read_text())) == ["figure_2", "table_2"]
+    assert split_names(["table_2", "model=x"]) == (["table_2"], ["model=x"])
+    empty = tmp_path / "empty"
+    assert main(["table_2", "--results", str(empty)]) == 2, "no rows: said, not raised"
+    assert "missing" in json.loads((empty / "artifacts.json").read_text())["table_2"]
+
+
+def test_an_unknown_word_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["table_1", "--results", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("specfit: no artifact is called table_1; there is")
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_unknown_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--results", str(tmp_path), "--only", "table_1"]) == 2
+    assert script(lambda: main(["--results", str(tmp_path), "--only", "table_1"])) == 2
     assert "no artifact is called table_1; there is" in capsys.readouterr().err
 
 
@@ -97,7 +115,9 @@ def test_a_preview_says_so_and_lies_apart(tmp_path: Path) -> None:
     assert suite_path(results, "table_2", "preview").is_file()
     assert main(["--results", str(results), "--size", "preview", "--only", "table_2"]) == 0
     text = (results / "variants" / "preview" / "tables" / "table_2.md").read_text()
-    assert text.startswith("### Table 2: CNN/DailyMail's place, main profile (preview)")
+    assert text.startswith(
+        "### Table 2: synthetic reports (our stand-in for CNN/DailyMail) (preview)"
+    )
     assert not (results / "tables").exists(), "a preview replaces nothing"
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from scripts import draw, report
 from specfit.report.draw import names_of
-from specfit.report.page.figures import inline
+from specfit.report.page.context import fitted, table
 from specfit.report.page.outline import SECTIONS, label, sections_of
-from specfit.report.page.tables import table
+from specfit.report.page.svg import inline
 from tests.scripts.drawable import made
 
 ROOT = Path(__file__).parents[2]
@@ -158,7 +158,9 @@ def test_it_can_be_read_aloud(page: Page) -> None:
     assert page.named("html") == [{"lang": "en"}]
     assert len(page.named("svg")) == 1, "figure 2 alone has its rows"
     assert all(one["role"] == "img" and one["aria-label"] for one in page.named("svg"))
-    assert page.named("th") and all(one["scope"] in ("row", "col") for one in page.named("th"))
+    assert page.named("th") and all(
+        one["scope"] in ("row", "rowgroup", "col") for one in page.named("th")
+    )
     assert page.named("nav") == [{"aria-label": "Contents"}]
 
 
@@ -190,7 +192,8 @@ def test_a_preview_lies_apart_and_its_commands_say_so(tmp_path: Path) -> None:
     words = Page(written.read_text(encoding="utf-8")).words
     assert "python scripts/draw.py --only table_2 --size preview" in words
     assert "make reproduce SUITE=table_2 SIZE=preview" in words
-    assert "main profile (preview)" in words and not (results / "report.html").exists()
+    assert "(our stand-in for CNN/DailyMail) (preview)" in words
+    assert not (results / "report.html").exists()
 
 
 def test_a_clone_with_reference_rows_alone_gets_the_page_and_it_says_so(tmp_path: Path) -> None:
@@ -228,21 +231,37 @@ def test_a_script_is_called_what_it_makes(name: str, words: str) -> None:
 
 SHEET = {
     "title": "A & B",
-    "columns": ["in place of", "system", "x"],
+    "columns": ["workload", "system", "x"],
     "numeric": [False, False, True],
     "rows": [["news", "a", "1.2 [1.1, 1.3]"], ["news", "<b>", "-"], ["gsm8k", "a", "2"]],
     "note": "",
 }
 
 
-def test_a_grouped_table_has_two_heads_a_row_and_intervals_below_their_values() -> None:
-    page = Page(table(SHEET, "t"))
-    assert [one["scope"] for one in page.named("th")] == ["col"] * 3 + ["row"] * 6
-    assert page.named("tr")[-1] == {"class": "group"}, "another group begins"
-    assert page.text[-1] == "2" and "[1.1, 1.3]" in page.text and "<b>" in page.text
-    alone = Page(table(SHEET | {"rows": SHEET["rows"][1:]}, "t"))
-    assert [one["scope"] for one in alone.named("th")] == ["col"] * 3 + ["row"] * 2
-    assert alone.named("table")[0]["class"] == "pinned"
+def test_a_groups_name_is_one_tall_cell_and_intervals_stand_apart_from_their_values() -> None:
+    found = table(SHEET, "t")
+    lines = found["lines"]
+    assert [len(line["cells"]) for line in lines] == [3, 2, 3]
+    assert [line["starts"] for line in lines] == [True, False, True], "another group begins"
+    assert lines[0]["cells"][0]["span"] == 2 and lines[0]["cells"][1]["head"]
+    assert (lines[0]["cells"][2]["text"], lines[0]["cells"][2]["bounds"]) == ("1.2", "[1.1, 1.3]")
+    assert not found["look"]
+    alone = table(SHEET | {"rows": SHEET["rows"][1:]}, "t", above=["A & B"])
+    assert alone["look"] == "pinned" and alone["hide_title"]
+    assert [cell["head"] for cell in alone["lines"][0]["cells"]] == [True, False, False]
+
+
+def test_columns_with_prefill_go_to_a_second_table_where_there_are_many() -> None:
+    columns = ["system", *(f"q{i}" for i in range(6)), "tokens/s with prefill"]
+    wide = SHEET | {
+        "columns": columns,
+        "numeric": [False, *[True] * 7],
+        "rows": [[str(i) for i in range(8)]],
+    }
+    first, second = fitted(wide, "t", ())
+    assert [word for word, _ in first["columns"]] == columns[:-1] and not first["folded"]
+    assert [word for word, _ in second["columns"]] == ["system", columns[-1]] and second["folded"]
+    assert len(fitted(SHEET, "t", ())) == 1
 
 
 SVG = """<?xml version="1.0"?>

@@ -63,6 +63,7 @@ CONFIG: dict[str, Any] = {
         "profile": None,
     },
     "calibration": {"at": "primary", "slots": 48, "path": None, "dataset_path": None},
+    "offload": {"tier": "host", "pack": None},
     "logger": {"name": "none"},
 }
 DIGESTS = {"target": "t", "head": "h", "requests": "r", "profile": "p", "calibration": "c"}
@@ -103,9 +104,11 @@ UNHASHED_VALUES = {
     "drafter.check": True,
     "dataset.path": "my.jsonl",
     "dataset.rows": [3, 1],
+    "dataset.stands_for": "cnn_dailymail",
     "routes.path": "/elsewhere",
     "calibration.path": "c.json",
     "calibration.dataset_path": "train.jsonl",
+    "offload.pack": "/elsewhere",
     "logger.name": "wandb",
 }
 HASHED = {
@@ -130,6 +133,7 @@ HASHED = {
     "gpu.link_gbps": 12.0,
     "calibration.at": "own",
     "calibration.slots": 24,
+    "offload.tier": "disk",
 }
 
 

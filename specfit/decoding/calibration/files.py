@@ -151,6 +151,7 @@ def _movement_parts(spec: RunSpec) -> dict[str, Any]:
         "policy": "lru" if config.policy == CLAIRVOYANT else config.policy,
         "bypass": config.bypass,
         "miss": config.miss,
+        "offload.tier": config.offload.tier,
         "prefetch": config.prefetch,
     }
     if config.prefetch == "off":

@@ -226,6 +226,11 @@ class ReplayRuntime:
         return MachineState()
 
     @property
+    def disk_reads(self) -> None:
+        """No block is read."""
+        return None
+
+    @property
     def locked_share(self) -> None:
         return None
 

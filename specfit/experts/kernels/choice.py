@@ -1,4 +1,4 @@
-"""Which arithmetic a run uses: the kernels on a CUDA device that has Triton, else the loop."""
+"""Which arithmetic a run uses: kernels where the device has them, else the loop of torch calls."""
 
 from __future__ import annotations
 
@@ -8,30 +8,50 @@ from torch.nn import functional as F
 from specfit.base.types import SpecfitError
 from specfit.experts.arithmetic import Activation, Arithmetic, LoopArithmetic
 
-KERNELS = ("auto", "loop", "triton")
+KERNELS = ("auto", "loop", "triton", "compiled")
 
 
-def choose_arithmetic(wanted: str, activation: Activation, device: torch.device) -> Arithmetic:
-    """`wanted` is one of KERNELS. Raises SpecfitError where Triton was asked for and cannot be."""
+def choose_arithmetic(
+    wanted: str,
+    activation: Activation,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+) -> Arithmetic:
+    """`wanted` is one of KERNELS. Raises SpecfitError where a kernel was asked for and cannot be.
+
+    `auto`: compiled on a CPU in float32, Triton on a CUDA device, else the loop.
+    """
     loop = LoopArithmetic(activation)
-    obstacle = _obstacle(activation, device)
-    if wanted == "loop" or (wanted == "auto" and obstacle is not None):
+    if wanted == "loop":
         return loop
+    kind = wanted if wanted != "auto" else "triton" if device.type == "cuda" else "compiled"
+    obstacle = _obstacle(kind, activation, device, dtype)
     if obstacle is not None:
-        raise SpecfitError(f"gpu.kernel=triton: {obstacle}; use gpu.kernel=loop")
-    from specfit.experts.kernels.grouped import GroupedArithmetic
+        if wanted == "auto":
+            return loop
+        raise SpecfitError(f"gpu.kernel={wanted}: {obstacle}; use gpu.kernel=loop")
+    if kind == "triton":
+        from specfit.experts.kernels.grouped import GroupedArithmetic
 
-    return GroupedArithmetic(loop)
+        return GroupedArithmetic(loop)
+    from specfit.experts.kernels.compiled import CompiledArithmetic
+
+    return CompiledArithmetic(loop)
 
 
-def _obstacle(activation: Activation, device: torch.device) -> str | None:
-    if device.type != "cuda":
+def _obstacle(
+    kind: str, activation: Activation, device: torch.device, dtype: torch.dtype
+) -> str | None:
+    if kind == "triton" and device.type != "cuda":
         return "the kernels run on a CUDA device"
+    if kind == "compiled" and (device.type != "cpu" or dtype != torch.float32):
+        return "the compiled loop runs on a CPU in float32"
     probe = torch.linspace(-4, 4, 9)
     if not torch.equal(activation(probe), F.silu(probe)):
         return "the kernels compute silu, and this target's experts do not"
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return "Triton is not installed"
+    if kind == "triton":
+        try:
+            import triton  # noqa: F401
+        except ImportError:
+            return "Triton is not installed"
     return None

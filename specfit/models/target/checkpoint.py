@@ -97,6 +97,12 @@ class Checkpoint:
     def names(self) -> Iterator[str]:
         return iter(self._shard_of)
 
+    def shard_of(self, name: str) -> str:
+        """File that holds a tensor. Raises SpecfitError where none does."""
+        if name not in self._shard_of:
+            raise SpecfitError(f"{self.folder} lacks tensor {name}")
+        return self._shard_of[name]
+
     def find(self, name: str, shape: tuple[int, ...]) -> tuple[Shard, Entry]:
         """Where a weight lies; it has the shape the config implies and a dtype that is read."""
         if name not in self._shard_of:

@@ -17,13 +17,14 @@ import torch
 from transformers import AutoConfig
 
 from specfit.base.types import SpecfitError
-from specfit.experts.host_weights import ExpertStore
+from specfit.experts.host_weights import ExpertStore, HostStore
+from specfit.experts.pack import PackWriter
 from specfit.models.schema import read_json
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.config_file import target_fields
 from specfit.models.target.family import family_of, geometry_of
-from specfit.models.target.loading import LoadedModel, skeleton
+from specfit.models.target.loading import LoadedModel, pack_shape, packed, skeleton
 
 SCALE = 0.02
 """Standard deviation of every weight, as models of this family are initialised."""
@@ -53,9 +54,13 @@ class RandomCheckpoint(Checkpoint):
 
 
 def load_random(
-    checkpoint: RandomCheckpoint, dtype: torch.dtype, device: torch.device, num_layers: int | None
+    checkpoint: RandomCheckpoint,
+    dtype: torch.dtype,
+    device: torch.device,
+    num_layers: int | None,
+    packs: Path | None = None,
 ) -> LoadedModel:
-    """Raises SpecfitError where the host has no room for the experts."""
+    """`packs` as for `load_model`. Raises SpecfitError where there is no room for the experts."""
     fields = dict(checkpoint.config)
     if num_layers is not None:
         fields["num_hidden_layers"] = num_layers
@@ -65,10 +70,13 @@ def load_random(
     use_attention(model, device)
     source = torch.Generator(device).manual_seed(0)
     _fill_dense(model, dtype, device, source)
-    store = ExpertStore(
-        geometry.layers, geometry.experts, geometry.hidden, geometry.intermediate, dtype
-    )
-    _fill_store(store, device, source)
+    if packs is not None:
+        shape = pack_shape(checkpoint.digest(), geometry, dtype)
+        store: HostStore = packed(packs, shape, lambda writer: _fill(writer, device, source))
+    else:
+        sizes = geometry.layers, geometry.experts, geometry.hidden, geometry.intermediate
+        store = ExpertStore(*sizes, dtype)
+        _fill(store, device, source)
     return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
 
 
@@ -92,8 +100,8 @@ def _fill_dense(
         model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
 
 
-def _fill_store(store: ExpertStore, device: torch.device, source: torch.Generator) -> None:
-    """One layer's experts at a time on the device, then part by part to the host."""
+def _fill(store: ExpertStore | PackWriter, device: torch.device, source: torch.Generator) -> None:
+    """One layer's experts at a time on the device, then part by part to the host or the disk."""
     part = store.intermediate * store.hidden
     for layer in range(store.layers):
         values = _random((store.experts, 3, part), store.dtype, device, source)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,8 +15,10 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.activations import ACT2FN
 
 from specfit.base.types import SpecfitError
+from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
-from specfit.experts.host_weights import ExpertStore
+from specfit.experts.host_weights import ExpertStore, HostStore
+from specfit.experts.pack import PackShape, PackWriter
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.family import Family, Geometry, family_of, geometry_of
@@ -51,7 +54,7 @@ class DetachedExperts(nn.Module):
 class LoadedModel:
     """Dense weights on the device (`model`), expert weights in the host store (`store`)."""
 
-    def __init__(self, model: Any, store: ExpertStore, geometry: Geometry, digest: str) -> None:
+    def __init__(self, model: Any, store: HostStore, geometry: Geometry, digest: str) -> None:
         self.model, self.store, self.geometry, self.digest = model, store, geometry, digest
 
     @property
@@ -65,13 +68,24 @@ class LoadedModel:
 
 
 def load_model(
-    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, num_layers: int | None
+    checkpoint: Checkpoint,
+    dtype: torch.dtype,
+    device: torch.device,
+    num_layers: int | None,
+    packs: Path | None = None,
 ) -> LoadedModel:
-    """Raises SpecfitError naming the tensor that is missing, damaged or of another shape."""
+    """Raises SpecfitError naming the tensor that is missing, damaged or of another shape.
+
+    `packs`: the experts stay on disk, in a pack in this folder, which is made where it is missing.
+    """
     family, geometry, model = check_loadable(checkpoint, num_layers)
     use_attention(model, device)
     _fill_dense(model, checkpoint, family, dtype, device)
-    store = _fill_store(checkpoint, family, geometry, dtype)
+    if packs is None:
+        store: HostStore = _fill_store(checkpoint, family, geometry, dtype)
+    else:
+        shape = pack_shape(checkpoint.digest(), geometry, dtype)
+        store = packed(packs, shape, lambda writer: _fill_pack(checkpoint, family, writer))
     return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
 
 
@@ -228,6 +242,36 @@ def _fill_store(
             store.mark_written(layer, expert)
     store.freeze()
     return store
+
+
+def pack_shape(digest: str, geometry: Geometry, dtype: torch.dtype) -> PackShape:
+    name = str(dtype).removeprefix("torch.")
+    sizes = geometry.layers, geometry.experts, geometry.hidden, geometry.intermediate
+    return PackShape(digest, name, *sizes)
+
+
+def packed(folder: Path, shape: PackShape, fill: Callable[[PackWriter], None]) -> DiskStore:
+    """The pack of this shape in the folder, made by `fill` where there is none."""
+    path = folder / shape.file_name
+    if not path.exists():
+        writer = PackWriter(path, shape)
+        try:
+            fill(writer)
+        except BaseException:
+            writer.abandon()
+            raise
+    return DiskStore(path, shape)
+
+
+def _fill_pack(checkpoint: Checkpoint, family: Family, writer: PackWriter) -> None:
+    """Block by block, so that one block is in memory and no more."""
+    for layer in range(writer.layers):
+        for expert in range(writer.experts):
+            names = family.expert_parts(layer, expert)
+            for name, place in zip(names, writer.places(layer, expert), strict=True):
+                _Read(*checkpoint.find(name, tuple(place.shape)), place).run()
+            writer.mark_written(layer, expert)
+    writer.freeze()
 
 
 def _reads(checkpoint: Checkpoint, family: Family, store: ExpertStore) -> Iterator[_Read]:

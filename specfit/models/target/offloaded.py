@@ -18,6 +18,7 @@ from specfit.base.types import (
     Routes,
     Selection,
 )
+from specfit.experts.arithmetic import LoopArithmetic
 from specfit.experts.engine import ExpertEngine
 from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
@@ -46,6 +47,11 @@ class OffloadedTarget:
         # transformers renamed the argument in 5.24; its position among the others never changed.
         names = inspect.signature(self._decoder.layers[0].forward).parameters
         self.cache_argument = "cache" if "cache" in names else "past_key_values"
+        self._layers = list(self._decoder.layers)
+        if not isinstance(engine.arithmetic, LoopArithmetic) and device.type == "cpu":
+            from specfit.models.target.compiled_layer import compiled_layers
+
+            self._layers = compiled_layers(self._decoder, self.cache_argument)
 
     @property
     def length(self) -> int:
@@ -154,7 +160,7 @@ class OffloadedTarget:
         if self.engine.stand_in is not None:
             self.engine.stand_in.begin_forward(self._kv.start, tokens, mask)
         aux: dict[int, torch.Tensor] = {}
-        for index, layer in enumerate(self._decoder.layers):
+        for index, layer in enumerate(self._layers):
             if index in self.aux_layers:
                 aux[index] = hidden[0]
             hidden = layer(hidden, **arguments)

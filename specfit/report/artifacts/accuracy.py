@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from specfit.report.intervals import Interval, ratio_interval
 from specfit.report.paper_values import SELECTION_MEDIAN_MS, Claim, claims_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import PAPER, WORKLOADS, Style, style_of
+from specfit.report.styles import PAPER, Style, Workload, style_of
 from specfit.report.suite_runs import SuiteRun, one, pick
 from specfit.report.table_format import Cell, Entry, Sheet, change, exact, factor, measured
 from specfit.report.verdict import NOT_COMPARABLE
@@ -37,7 +38,7 @@ def accuracy_members(reader: ResultsReader) -> list[SuiteRun]:
 class Told:
     """SpecFit with routes of one accuracy: its speed, and the unions behind it."""
 
-    workload: str
+    workload: Workload
     accuracy: float
     speed: Interval
     over_ar: Interval
@@ -52,7 +53,7 @@ class Told:
 def told(members: Sequence[SuiteRun], place: Path) -> list[Told]:
     """By workload, from exact routes down."""
     found = []
-    for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
+    for workload in sorted({m.workload for m in members}, key=lambda w: w.order):
         held = pick(members, workload=workload)
         ar, eagle = (one(held, system=name) for name in ("ar", "eagle3_cache"))
         runs = sorted(pick(held, system="specfit"), key=lambda m: -m.accuracy)
@@ -94,7 +95,7 @@ def believed_union(member: SuiteRun, place: Path) -> Interval:
 
 def accuracy_sheet(found: Sequence[Told], timed: str) -> Sheet:
     columns = (
-        "in place of",
+        "workload",
         "routes right, %",
         headed("speed", timed),
         "over AR",
@@ -107,7 +108,7 @@ def accuracy_sheet(found: Sequence[Told], timed: str) -> Sheet:
     )
     rows: list[tuple[Entry, ...]] = [
         (
-            WORKLOADS[t.workload],
+            t.workload.label,
             Cell(f"{100 * t.accuracy:.0f}", 100 * t.accuracy),
             measured(t.speed),
             measured(t.over_ar, factor),
@@ -128,7 +129,7 @@ def accuracy_paper_sheet(claims: Sequence[Claim], members: Sequence[SuiteRun]) -
     columns = PAPER_COLUMNS
     rows = []
     for claim in claims:
-        held = pick(members, workload=claim.workload)
+        held = pick(members, stands_for=claim.workload)
         runs = {m.system: m.rows for m in pick(held, system="ar")}
         runs |= {m.system: m.rows for m in pick(held, system="specfit", accuracy=claim.accuracy)}
         rows.append(paper_row(claim, runs))
@@ -203,7 +204,7 @@ def table_section_4_6(reader: ResultsReader) -> Table:
     return Table("table_section_4_6", title, sheets, stamp)
 
 
-LOOKS = {"gsm8k": {"linestyle": "-"}, "news": {"linestyle": "--", "markerfacecolor": "white"}}
+LOOKS = ({"linestyle": "--", "markerfacecolor": "white"}, {"linestyle": "-"})
 
 
 BELIEVED = Style("union that the selector believed", "#0072B2", "^")
@@ -231,11 +232,12 @@ def figure_section_4_6(reader: ResultsReader) -> Drawing:
 def paint(sheet: Any, lines: list[Told], bench: Mapping[str, Any]) -> None:
     axes: Any = sheet.subplots(1, 3, gridspec_kw={"width_ratios": [1, 1, 1.05]})
     speed, union, times = axes
-    for workload in dict.fromkeys(t.workload for t in lines):
+    workloads = dict.fromkeys(t.workload for t in lines)
+    for workload, look in zip(workloads, itertools.cycle(LOOKS), strict=False):
         line = [t for t in lines if t.workload == workload]
         at = [100 * t.accuracy for t in line]
-        named = f"{WORKLOADS[workload]}'s place"
-        style, look = style_of("specfit"), LOOKS[workload]
+        named = workload.short
+        style = style_of("specfit")
         series(speed, at, [t.over_ar for t in line], style, label=named, **look)
         series(union, at, [t.demand for t in line], style, label=f"demanded, {named}", **look)
         series(union, at, [t.believed for t in line], BELIEVED, label=f"believed, {named}", **look)
@@ -260,7 +262,7 @@ def _times(panel: Any, bench: Mapping[str, Any]) -> None:
         low, mid, high, worst = (
             row[key] / 1e3 for key in ("p5_us", "median_us", "p95_us", "worst_us")
         )
-        panel.barh(at, high - low, left=low, height=0.45, color="#56B4E9", edgecolor="#222222")
+        panel.barh(at, high - low, left=low, height=0.45, color="#D9D9D9", edgecolor="#222222")
         panel.plot([mid, mid], [at - 0.22, at + 0.22], color="#222222", lw=2)
         panel.plot(worst, at, "|", color="#222222", ms=9)
         panel.annotate(

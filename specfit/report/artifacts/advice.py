@@ -11,8 +11,7 @@ from specfit.report.artifact import Table
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Floats, Interval, paired_ratio
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS
-from specfit.report.suite_runs import workload_of
+from specfit.report.styles import workload_of
 from specfit.report.table_format import Entry, Sheet, exact, factor, measured
 
 GOAL = 0.98
@@ -30,7 +29,7 @@ def advice_sheet(documents: Sequence[Mapping[str, Any]], timed: str) -> Sheet:
     columns += ["over AR + cache", "goal"]
     rows: list[tuple[Entry, ...]] = []
     for document in documents:
-        workload = WORKLOADS[workload_of(document["info"]["dataset"])]
+        workload = workload_of(document["info"]).label
         for slots, lines in document["slots"].items():
             rows.append((workload, int(slots), *_line(lines)))
     n = " / ".join(dict.fromkeys(str(document["requests"]) for document in documents))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specfit.base.types import PROBABILITY_ONE
-from specfit.report.figures import EDGE, Drawing, dot, patch
+from specfit.report.figures import EDGE, ON_DARK, Drawing, dot, patch
 from specfit.report.footer import words_of
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import PHASES, Style, style_of
@@ -130,12 +130,12 @@ def heights(parents: list[int]) -> tuple[list[float], float]:
     return ys, place(-1)
 
 
-TAKEN, LEFT = style_of("specfit").colour, "white"
+TAKEN, LEFT, ACCEPTED = style_of("specfit").colour, "white", "#1B7837"
 
 
 PARTS = {
-    "b": Style("predicted: by size, b", "white"),
-    "union": Style("predicted: by union, beta x F", "#E69F00", hatch="///"),
+    "b": Style("predicted: fixed part for this many nodes", "#D9D9D9"),
+    "union": Style("predicted: per distinct expert", "#238B45", hatch="///"),
 }
 
 
@@ -161,7 +161,7 @@ def figure_1(reader: ResultsReader) -> Drawing:
     context = document["context"]
     stamp = reader.stamp(rows, "figure_1", extra=[which])
     title = f"Figure 1: anatomy of a recorded cycle (times {word})"
-    return Drawing("figure_1", title, 5.4, stamp, alt, lambda s: paint(s, a, word, context))
+    return Drawing("figure_1", title, 5.6, stamp, alt, lambda s: paint(s, a, word, context))
 
 
 def paint(sheet: Any, a: Anatomy, word: str, context: str | None) -> None:
@@ -179,6 +179,8 @@ def _tree(panel: Any, a: Anatomy, context: str | None) -> None:
     for node in a.nodes:
         above = root if node.parent < 0 else a.nodes[node.parent]
         look = {"color": TAKEN, "lw": 2.2} if node.selected else {"color": "0.6", "lw": 0.9}
+        if node.accepted and node.selected:
+            look["color"] = ACCEPTED
         panel.plot([above.x, node.x], [above.y, node.y], zorder=1, **look)
     for node in (root, *a.nodes):
         panel.plot(
@@ -186,13 +188,13 @@ def _tree(panel: Any, a: Anatomy, context: str | None) -> None:
             node.y,
             "o",
             ms=15.5,
-            mfc=TAKEN if node.selected else LEFT,
-            mec=EDGE,
+            mfc=fill_of(node),
+            mec=ACCEPTED if node.accepted else EDGE,
             mew=2.2 if node.accepted else 0.8,
             zorder=2,
         )
         added = f"{node.new_experts}" if node is root else f"+{node.new_experts}"
-        colour = "white" if node.selected else "black"
+        colour = ON_DARK if node.selected else "black"
         panel.text(node.x, node.y, added, ha="center", va="center", fontsize=6.5, color=colour)
         told = "root" if node is root else f"{_word(node.text)}  {_share(node.path_prob)}"
         panel.annotate(
@@ -212,19 +214,29 @@ def _tree(panel: Any, a: Anatomy, context: str | None) -> None:
     panel.grid(False)
     panel.spines["left"].set_visible(False)
     said = f" after “…{_word(context)}”" if context else ""
-    panel.set_title(f"pool and selection{said}", fontsize=8.5)
+    panel.set_title(f"drafted tree and what is verified{said}", fontsize=8.5)
     handles = [
-        dot("selected", TAKEN, 0.8),
+        dot("verified", TAKEN, 0.8),
+        dot("verified and accepted", ACCEPTED, 0.8),
         dot("drafted only", LEFT, 0.8),
-        dot("what the target says next", LEFT, 2.2),
+        dot("drafted only, would have been right", LEFT, 2.2, ACCEPTED),
     ]
+    taken = sum(node.selected for node in a.nodes)
     text = (
-        f"in a node: experts it adds (filled: to the selected ones before it; hollow: to the "
-        f"selection)\nunion of root and selection: {a.union} experts, {a.hits} resident, "
-        f"{a.copies} copied; committed {a.committed} tokens"
+        f"Beside a node: its token and the drafter's probability of the path to it.\n"
+        f"In a node: the distinct experts that verifying it adds.\n"
+        f"{taken} verified, {a.committed - 1} accepted + 1 of the target's own = {a.committed} "
+        f"tokens committed.\n"
+        f"Verifying needs {a.union} experts: {a.hits} on the device, {a.copies} copied."
     )
-    panel.set_xlabel(text, fontsize=7.5, labelpad=22)
-    panel.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.045), ncols=3)
+    panel.set_xlabel(text, fontsize=7.5, labelpad=34)
+    panel.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.045), ncols=2)
+
+
+def fill_of(node: Node) -> str:
+    if not node.selected:
+        return LEFT
+    return ACCEPTED if node.accepted else TAKEN
 
 
 def _share(value: float) -> str:
@@ -239,7 +251,14 @@ def _word(text: str) -> str:
 
 def _rule(panel: Any, a: Anatomy, word: str) -> None:
     """Every legal subtree as reward against predicted time; the best has the steepest ray."""
-    panel.plot(a.legal_ms, a.legal_reward, ".", color="0.6", ms=3.5, label="a legal subtree")
+    panel.plot(
+        a.legal_ms,
+        a.legal_reward,
+        ".",
+        color="0.6",
+        ms=3.5,
+        label="a subtree that could be verified",
+    )
     ends = np.array([0, max(a.legal_ms.max(), a.eagle_ms)])
     panel.plot(ends, ends * a.rate, color=TAKEN, lw=1)
     eagle, ours = style_of("eagle3"), style_of("specfit")
@@ -257,7 +276,7 @@ def _rule(panel: Any, a: Anatomy, word: str) -> None:
     panel.set_ylim(1 - 0.5 * (top - 1), top + 0.25 * (top - 1))  # room for the legend below
     panel.set_xlabel(f"predicted ms ({word})")
     panel.set_ylabel("expected tokens")
-    panel.set_title("every legal subtree, priced", fontsize=8.5)
+    panel.set_title("every choice: tokens against time", fontsize=8.5)
     panel.legend(loc="lower right", fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
 
 

@@ -11,7 +11,7 @@ from specfit.report.artifacts.systems import headed
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS, style_of
+from specfit.report.styles import style_of
 from specfit.report.suite_runs import SuiteRun, one, pick
 from specfit.report.table_format import Entry, Sheet, change, exact, factor, measured
 
@@ -47,20 +47,20 @@ def constants_sheet(members: Sequence[SuiteRun], timed: str) -> Sheet:
     """SpecFit's speed-up over each other system, one row per workload and changed constant."""
     usual = most_common([profile_values(m) for m in members])
     columns = (
-        "in place of",
+        "workload",
         "profile",
         f"SpecFit, {headed('speed', timed)}",
         *(f"over {style_of(name).label}" for name in BASELINES),
     )
     rows: list[tuple[Entry, ...]] = []
-    for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
+    for workload in sorted({m.workload for m in members}, key=lambda w: w.order):
         held = pick(members, workload=workload)
         settings = dict.fromkeys(changed(profile_values(m), usual) for m in held)
         if "as it is" not in settings:
             raise SpecfitError("the constants suite has no run of the profile as it is")
         for setting in ("as it is", *(s for s in settings if s != "as it is")):
             runs = [m for m in held if changed(profile_values(m), usual) == setting]
-            rows.append((WORKLOADS[workload], setting, *_ratios(runs)))
+            rows.append((workload.label, setting, *_ratios(runs)))
     return Sheet("Speed-up of SpecFit as assumed constants change", columns, tuple(rows))
 
 
@@ -102,7 +102,7 @@ def iso_ar_sheet(members: Sequence[SuiteRun]) -> Sheet:
     )
     speed = QUANTITIES["speed"]
     rows: list[tuple[Entry, ...]] = []
-    for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
+    for workload in sorted({m.workload for m in members}, key=lambda w: w.order):
         alike = pick(members, workload=workload)
         held = [m for m in alike if is_on_line(profile_values(m), usual)]
         for fixed in sorted({float(profile_values(m)["fixed_ms"]) for m in held}):
@@ -113,7 +113,7 @@ def iso_ar_sheet(members: Sequence[SuiteRun]) -> Sheet:
                 measured(speed.ratio(ours, one(runs, system=name).rows), factor)
                 for name in ("eagle3_cache", "ar_cache")
             ]
-            rows.append((WORKLOADS[workload], exact(fixed), exact(link), *gains))
+            rows.append((workload.label, exact(fixed), exact(link), *gains))
     note = (
         "The paper's AR figures fix one number, fixed cost + 3.62 GB / link, and the two are "
         "inferred from it: every line of this sheet fits them alike."

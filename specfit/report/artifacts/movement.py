@@ -91,7 +91,7 @@ class Field:
         self.usual = usual
         self.members = [m for m in members if values[id(m)] == usual]
         self.slots = sorted({m.slots for m in self.members if Setting.of(m).is_plain}, reverse=True)
-        self.name = members[0].rows.info.dataset
+        self.name = members[0].workload.label
 
     def settings(self, system: str, *keys: str) -> list[Setting]:
         """Of a system's runs, those that differ from the paper's in these alone, in the suite's

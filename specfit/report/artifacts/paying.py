@@ -10,12 +10,11 @@ import numpy as np
 
 from specfit.report.artifact import Table
 from specfit.report.clock_check import probed_places
-from specfit.report.figures import Drawing, colours
+from specfit.report.figures import EDGE, ON_DARK, ON_LIGHT, Drawing, colours
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Floats, Interval, paired_ratio, ratio_interval
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS, style_of
-from specfit.report.suite_runs import workload_of
+from specfit.report.styles import Workload, style_of, workload_of
 from specfit.report.table_format import Cell, Entry, Sheet, factor, measured
 
 PLAIN = "ar_cache"
@@ -53,7 +52,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Panel:
-    workload: str
+    workload: Workload
     prefetch: str
     slots: int
     spots: Mapping[tuple[float, float], Spot]  # (fixed_ms, link_gbps)
@@ -63,7 +62,7 @@ class Panel:
 class Atlas:
     """One workload: its panels, the grid they share, and the profiles on it."""
 
-    workload: str
+    workload: Workload
     fixed_ms: tuple[float, ...]
     link_gbps: tuple[float, ...]
     slots: tuple[int, ...]
@@ -72,7 +71,7 @@ class Atlas:
 
 
 def atlas_of(document: Mapping[str, Any]) -> Atlas:
-    workload, grid = workload_of(document["info"]["dataset"]), document["grid"]
+    workload, grid = workload_of(document["info"]), document["grid"]
     tokens = np.array(document["committed_tokens"], dtype=np.float64)
     groups: dict[tuple[str, int], dict[tuple[float, float], dict[str, Floats]]] = {}
     for p in document["points"]:
@@ -111,7 +110,7 @@ def profile_sheet(atlases: Sequence[Atlas], timed: str) -> Sheet:
             for panel in atlas.panels.values():
                 if at in panel.spots:
                     spot = panel.spots[at]
-                    line: list[Entry] = [WORKLOADS[atlas.workload], name, MOVES[panel.prefetch]]
+                    line: list[Entry] = [atlas.workload.label, name, MOVES[panel.prefetch]]
                     line += [panel.slots, *(measured(spot.speeds[s]) for s in systems)]
                     rows.append((*line, style_of(spot.best).label, measured(spot.gain, factor)))
     note = (
@@ -141,7 +140,7 @@ def _share_line(atlas: Atlas, panel: Panel) -> tuple[Entry, ...]:
     counts = [sum(spot.best == s for spot in spots) for s in LETTERS]
     by_gain = sorted(spots, key=lambda spot: spot.gain.value or 0)
     ends = [_end(spot) for spot in (by_gain[0], by_gain[-1])]
-    head: list[Entry] = [WORKLOADS[atlas.workload], MOVES[panel.prefetch], panel.slots]
+    head: list[Entry] = [atlas.workload.label, MOVES[panel.prefetch], panel.slots]
     return (*head, *counts, sum(not spot.is_clear for spot in spots), *ends)
 
 
@@ -173,6 +172,7 @@ MARKS = {
 }
 
 
+TIE = "////"
 DARK = 0.18  # of the colours' range from either end: letters are white there
 
 
@@ -187,15 +187,15 @@ def figure_map(reader: ResultsReader) -> Drawing:
     atlases = [atlas_of(found.document(cell.label)) for cell in cells]
     probed = probed_places(reader.results, rows[0].info.billed)
     extra = [
-        "Every cell is a replay; A, E or S is fastest (AR + cache, EAGLE-3 + cache, SpecFit), in "
-        "grey where the gain's interval holds 1. Colour: the best drafting system over AR whose "
-        "experts move alike. Learned routes, token table for AR; prefetching keeps a slot less.",
+        "Every cell is a replay. Colour: the best drafting system over AR whose experts move "
+        "alike; hatched where its interval holds 1. Learned routes, token table for AR; "
+        "prefetching keeps a slot less.",
         INTERVALS.replace("Brackets", "Intervals"),
     ]
     stamp = reader.stamp(rows, SUITE, extra=extra)
     title = f"Does speculation pay here? (times {words_of(rows)})"
     return Drawing(
-        "figure_map", title, 8.6, stamp, spoken(atlases), lambda s: paint(s, atlases, probed)
+        "figure_map", title, 11.2, stamp, spoken(atlases), lambda s: paint(s, atlases, probed)
     )
 
 
@@ -205,12 +205,45 @@ def spoken(atlases: list[Atlas]) -> str:
         for panel in atlas.panels.values():
             spots = list(panel.spots.values())
             share = sum(spot.best != "ar_cache" for spot in spots) / len(spots)
-            where = f"{WORKLOADS[atlas.workload]}, {MOVES[panel.prefetch]}, {panel.slots} slots"
+            where = f"{atlas.workload.short}, {MOVES[panel.prefetch]}, {panel.slots} slots"
             parts.append(f"{where}: {100 * share:.0f} %")
     return f"Share of the map on which drafting is faster than AR. {'; '.join(parts)}."
 
 
 def paint(sheet: Any, atlases: list[Atlas], probed: Places) -> None:
+    """A summary first: how much of each panel below every system takes."""
+    above, below = sheet.subfigures(2, 1, height_ratios=[1, 3.6])
+    for part in (above, below):
+        part.patch.set_alpha(0)
+    _summary(above, atlases)
+    _panels(below, atlases, probed)
+
+
+def _summary(sheet: Any, atlases: list[Atlas]) -> None:
+    axes: Any = sheet.subplots(1, len(atlases), sharex=True, sharey=True, squeeze=False)[0]
+    for axis, atlas in zip(axes, atlases, strict=True):
+        panels = list(atlas.panels.values())
+        for row, panel in enumerate(panels):
+            left, spots = 0.0, panel.spots.values()
+            for system in LETTERS:
+                share = 100 * sum(spot.best == system for spot in spots) / len(spots)
+                style = style_of(system)
+                look = {"color": style.colour, "hatch": style.hatch, "edgecolor": EDGE, "lw": 0.5}
+                axis.barh(row, share, left=left, label=None if row else style.label, **look)
+                left += share
+        axis.set_yticks(
+            range(len(panels)), [f"{p.slots} slots, {MOVES[p.prefetch]}" for p in panels]
+        )
+        axis.set_ylim(len(panels) - 0.5, -0.5)
+        axis.set_xlim(0, 100)
+        axis.grid(False, axis="y")
+        axis.set_title("\n".join(atlas.workload.lines))
+        axis.set_xlabel("points of the map at which each is fastest, %")
+    handles, labels = axes[0].get_legend_handles_labels()
+    sheet.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+
+
+def _panels(sheet: Any, atlases: list[Atlas], probed: Places) -> None:
     slots, moves = atlases[0].slots, list(MOVES)
     lines = [(atlas, move) for atlas in atlases for move in moves]
     axes: Any = sheet.subplots(len(lines), len(slots), sharex=True, sharey=True, squeeze=False)
@@ -226,7 +259,7 @@ def paint(sheet: Any, atlases: list[Atlas], probed: Places) -> None:
             if row == 0:
                 panel.set_title(f"{count} slots")
         axes[row][0].set_ylabel(
-            f"{WORKLOADS[atlas.workload]}'s place\n{MOVES[move]}\nfixed cost, ms"
+            f"{atlas.workload.short}\n{MOVES[move]}\nfixed cost per forward, ms"
         )
     for panel in axes[-1]:
         panel.set_xlabel("link, GB/s")
@@ -236,25 +269,46 @@ def paint(sheet: Any, atlases: list[Atlas], probed: Places) -> None:
         label="best drafting system over AR, times",
         aspect=50,
     )
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    sheet.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    marks = axes[0][0].get_legend_handles_labels()
+    letters = [letter(name) for name in LETTERS]
+    sheet.legend(
+        [*letters, undecided(), *marks[0]],
+        [*(f"{style_of(name).label} fastest" for name in LETTERS), "undecided", *marks[1]],
+        loc="outside lower center",
+        ncols=4,
+    )
+    sheet.supxlabel("fixed cost of a forward: kernel launches, attention", fontsize=7.5)
+
+
+def letter(system: str) -> Any:
+    """A legend's handle: the letter of a cell."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], marker=f"${LETTERS[system]}$", ls="none", color=EDGE, ms=6)
+
+
+def undecided() -> Any:
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor="none", edgecolor=EDGE, hatch=TIE, lw=0.5)
 
 
 def _draw(axes: Any, atlas: Atlas, panel: Panel, norm: Any) -> None:
-    """Values are evenly spaced; a letter per cell."""
+    """Values are evenly spaced; a letter per cell, hatched where nothing is decided."""
+    from matplotlib.patches import Rectangle
+
     spots = [[panel.spots[f, g] for g in atlas.link_gbps] for f in atlas.fixed_ms]
     gains = np.array([[spot.gain.value for spot in line] for line in spots], dtype=np.float64)
     axes.imshow(gains, origin="lower", aspect="auto", cmap=COLOURS, norm=norm)
     for y, line in enumerate(spots):
         for x, spot in enumerate(line):
-            sure = spot.is_clear
-            on_dark = not DARK < norm(spot.gain.value) < 1 - DARK
-            sure_colour, other = ("white", "0.75") if on_dark else ("black", "0.55")
-            looks = {
-                "color": sure_colour if sure else other,
-                "weight": "bold" if sure else "normal",
-            }
-            axes.text(x, y, LETTERS[spot.best], ha="center", va="center", fontsize=5.5, **looks)
+            colour = ON_LIGHT if DARK < norm(spot.gain.value) < 1 - DARK else ON_DARK
+            looks = {"color": colour, "weight": "bold", "fontsize": 5.5}
+            axes.text(x, y, LETTERS[spot.best], ha="center", va="center", **looks)
+            if not spot.is_clear:
+                corner = (x - 0.5, y - 0.5)
+                tie: dict[str, Any] = {"fill": False, "hatch": TIE, "edgecolor": colour, "lw": 0}
+                axes.add_patch(Rectangle(corner, 1, 1, **tie))
     axes.set_xticks(range(len(atlas.link_gbps)), [f"{g:g}" for g in atlas.link_gbps], fontsize=7)
     axes.set_yticks(range(len(atlas.fixed_ms)), [f"{f:g}" for f in atlas.fixed_ms], fontsize=7)
     axes.grid(False)
@@ -271,7 +325,7 @@ def _mark(axes: Any, atlas: Atlas, probed: Places) -> None:
             marker,
             ms=11,
             mfc="none",
-            mec="black",
+            mec=ON_LIGHT,
             mew=1.2,
             ls="none",
             label=label,

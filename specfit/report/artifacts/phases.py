@@ -12,16 +12,16 @@ from specfit.report.figures import EDGE, Drawing, patch
 from specfit.report.footer import words_of
 from specfit.report.metrics import ratio, totals
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import PHASES, WORKLOADS, rank, style_of
+from specfit.report.styles import PHASES, Workload, rank, style_of
 from specfit.report.suite_runs import SuiteRun
 from specfit.report.table_format import Entry, Sheet, exact, plain
 
 
 @dataclass(frozen=True)
 class Split:
-    """Milliseconds of the mean decode cycle by phase of labels.PHASES."""
+    """Milliseconds of the mean decode cycle by phase of styles.PHASES."""
 
-    workload: str
+    workload: Workload
     system: str
     ms: dict[str, float]
     per_token: float  # milliseconds per committed token
@@ -33,7 +33,6 @@ class Split:
 
 def splits(members: Sequence[SuiteRun]) -> list[Split]:
     """By workload, then in the registry's order of systems."""
-    order = list(WORKLOADS)
     found = []
     for member in members:
         if member.repeat:
@@ -43,15 +42,15 @@ def splits(members: Sequence[SuiteRun]) -> list[Split]:
         ms = {name: (ratio(ns, cycles) or 0.0) / 1e6 for name, ns in phase_sums(t).items()}
         token = ratio(t.sum("cycle_ns"), t.sum("committed_tokens")) or 0.0
         found.append(Split(member.workload, member.system, ms, token / 1e6))
-    return sorted(found, key=lambda s: (order.index(s.workload), rank(s.system)))
+    return sorted(found, key=lambda s: (s.workload.order, rank(s.system)))
 
 
 def phases_sheet(found: Sequence[Split], timed: str) -> Sheet:
     names = [f"{style.label}, ms ({timed})" for style in PHASES.values()]
-    columns = ("in place of", "system", *names, f"cycle, ms ({timed})", f"ms / token ({timed})")
+    columns = ("workload", "system", *names, f"cycle, ms ({timed})", f"ms / token ({timed})")
     rows: list[tuple[Entry, ...]] = [
         (
-            WORKLOADS[s.workload],
+            s.workload.label,
             style_of(s.system).label,
             *(exact(s.ms[name]) for name in PHASES),
             exact(s.cycle_ms),
@@ -104,7 +103,7 @@ def paint(sheet: Any, found: list[Split], word: str) -> None:
         panel.invert_yaxis()
         panel.grid(False, axis="y")
         panel.margins(x=0.24)
-        panel.set_title(f"{WORKLOADS[workload]}'s place")
+        panel.set_title("\n".join(workload.lines))
         panel.set_xlabel(f"ms per cycle ({word}); beside: ms per token")
     handles = [patch(PHASES[name]) for name in shown]
     sheet.legend(handles=handles, loc="outside lower center", ncols=len(handles))

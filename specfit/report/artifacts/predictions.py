@@ -19,8 +19,8 @@ from specfit.report.figures import Drawing
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Floats, Interval, interval_of, ratio_interval
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS, style_of
-from specfit.report.suite_runs import SuiteRun, workload_of
+from specfit.report.styles import Workload, style_of, workload_of
+from specfit.report.suite_runs import SuiteRun
 from specfit.report.table_format import Entry, Sheet, change, measured
 from specfit.storage.rows import RunRows
 
@@ -39,18 +39,17 @@ class Promises:
     """`cycles`: request, predicted and realised ms and tokens, `full` depth or not, `whole` or cut
     by a stop; one row per decode cycle whose selector predicted."""
 
-    workload: str
+    workload: Workload
     cycles: pd.DataFrame
 
 
 def promised(reader: ResultsReader) -> tuple[list[Promises], list[Drafter], list[RunRows]]:
     """Of the replays of suite `predictions` and the counts of their recordings."""
-    order = list(WORKLOADS)
     members = reader.members("predictions", kind="replay")
-    members.sort(key=lambda m: order.index(m.workload))
+    members.sort(key=lambda m: m.workload.order)
     found = reader.suites("predictions")[0]
     documents = [found.document(c.label) for c in found.suite.cells if c.kind == "bench"]
-    drafters = sorted(map(drafter, documents), key=lambda d: order.index(d.workload))
+    drafters = sorted(map(drafter, documents), key=lambda d: d.workload.order)
     return [promises(m) for m in members], drafters, [m.rows for m in members]
 
 
@@ -92,7 +91,7 @@ def _mean(cycles: pd.DataFrame, values: pd.Series) -> Interval:
 
 def promises_sheet(found: Sequence[Promises], timed: str) -> Sheet:
     columns = (
-        "in place of",
+        "workload",
         "cycles",
         "number",
         f"time off by, mean % ({timed})",
@@ -107,7 +106,7 @@ def promises_sheet(found: Sequence[Promises], timed: str) -> Sheet:
             whole = group[group["whole"]]
             rows.append(
                 (
-                    WORKLOADS[one.workload],
+                    one.workload.label,
                     name,
                     len(group),
                     measured(mape(group, "ms")),
@@ -146,14 +145,14 @@ def reward_bins(one: Promises) -> list[Bin]:
 class Drafter:
     """`counts` of the study `drafter`: one row per (request, level, bin)."""
 
-    workload: str
+    workload: Workload
     bins: int
     counts: pd.DataFrame
 
 
 def drafter(document: Mapping[str, Any]) -> Drafter:
     counts = pd.DataFrame(document["counts"])
-    return Drafter(workload_of(document["info"]["dataset"]), document["bins"], counts)
+    return Drafter(workload_of(document["info"]), document["bins"], counts)
 
 
 def path_bins(one: Drafter) -> list[Bin]:
@@ -195,7 +194,7 @@ def _weighted(width: int) -> Callable[[Floats], Floats]:
 
 
 def drafter_sheet(found: Sequence[Drafter]) -> Sheet:
-    columns = ("in place of", "level", "nodes", "accepted", "expected calibration error")
+    columns = ("workload", "level", "nodes", "accepted", "expected calibration error")
     rows: list[tuple[Entry, ...]] = []
     for one in found:
         levels = [*sorted(one.counts["level"].unique()), None]
@@ -207,7 +206,7 @@ def drafter_sheet(found: Sequence[Drafter]) -> Sheet:
             )
             rows.append(
                 (
-                    WORKLOADS[one.workload],
+                    one.workload.label,
                     "all" if level is None else str(level),
                     int(by_request["nodes"].sum()),
                     measured(share),
@@ -229,7 +228,7 @@ def table_predictions(reader: ResultsReader) -> Table:
     return Table("table_predictions", "Predicted against realised", sheets, stamp)
 
 
-EARLY, LINE = "#56B4E9", {"color": "0.3", "lw": 0.9, "ls": "--"}
+EARLY, LINE = "0.45", {"color": "0.3", "lw": 0.9, "ls": "--"}
 
 
 def figure_predictions(reader: ResultsReader) -> Drawing:
@@ -237,7 +236,7 @@ def figure_predictions(reader: ResultsReader) -> Drawing:
     promises, drafters, rows = promised(reader)
     word = words_of(rows)
     errors = ", ".join(
-        f"{WORKLOADS[p.workload]} time {mape(p.cycles, 'ms').value:.0f} %" for p in promises
+        f"{p.workload.short} time {mape(p.cycles, 'ms').value:.0f} %" for p in promises
     )
     alt = (
         f"Predicted against realised cycle time and tokens, and accepted share against path "
@@ -260,8 +259,8 @@ def paint(sheet: Any, promises: list[Promises], drafters: list[Drafter], word: s
     axes: Any = sheet.subplots(len(promises), 3, squeeze=False)
     known = {d.workload: d for d in drafters}
     for row, one in zip(axes, promises, strict=True):
-        place = WORKLOADS[one.workload]
-        _times(row[0], one, place, word)
+        named = "\n".join(one.workload.lines)
+        _times(row[0], one, named, word)
         _bins(row[1], reward_bins(one), "tokens predicted", "tokens committed")
         tokens = one.cycles[one.cycles["whole"]]
         row[1].set_title(f"tokens predicted: {change(bias(tokens, 'tokens').value or 1.0)} in sum")
@@ -272,7 +271,7 @@ def paint(sheet: Any, promises: list[Promises], drafters: list[Drafter], word: s
         row[2].set_ylim(-0.02, 1.02)
 
 
-def _times(panel: Any, one: Promises, place: str, word: str) -> None:
+def _times(panel: Any, one: Promises, named: str, word: str) -> None:
     style = style_of("specfit")
     for full, name, colour, marker in (
         (False, "stopped early", EARLY, "x"),
@@ -295,7 +294,7 @@ def _times(panel: Any, one: Promises, place: str, word: str) -> None:
     panel.plot(ends, ends, **LINE)
     panel.set_xlabel(f"predicted, ms ({word})")
     panel.set_ylabel(f"realised, ms ({word})")
-    panel.set_title(f"{place}'s place: cycle time")
+    panel.set_title(f"{named}\ncycle time")
     panel.set_ylim(top=1.22 * one.cycles["ms"].max())
     legend = panel.legend(loc="upper left", fontsize=7, markerscale=1.5)
     for handle in legend.legend_handles:

@@ -16,8 +16,7 @@ from specfit.report.figures import Drawing
 from specfit.report.footer import words_of
 from specfit.report.intervals import paired_ratio
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS, style_of
-from specfit.report.suite_runs import workload_of
+from specfit.report.styles import Workload, style_of, workload_of
 from specfit.report.table_format import Cell, Entry, Sheet, exact, factor, measured
 
 SUITE = "real_geometry"
@@ -59,8 +58,8 @@ class HalfReal:
         return HalfReal(self.document, kept if kept.any() else self.kept)
 
     @property
-    def workload(self) -> str:
-        return workload_of(self.document["info"]["dataset"])
+    def workload(self) -> Workload:
+        return workload_of(self.document["info"])
 
     @cached_property
     def committed(self) -> Ints:
@@ -160,11 +159,11 @@ def embedded_gain(half: HalfReal, system: str, base: str, slots: int) -> Cell:
 def figure_4_sheet(halves: Sequence[HalfReal], title: str) -> Sheet:
     """SpecFit over EAGLE-3 and over AR, both with the same cache, as slots shrink."""
     pairs = (("eagle3_cache", "EAGLE-3"), ("ar_cache", "AR"))
-    columns = ["in place of", "routes", "n"]
+    columns = ["workload", "routes", "n"]
     columns += [f"over {label}, {_slots(slots)}" for _, label in pairs for slots in SLOTS]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
-        head = WORKLOADS[half.workload]
+        head = half.workload.label
         n = int(half.kept.sum())
         values = [("specfit", base, slots) for base, _ in pairs for slots in SLOTS]
         rows.append((head, EMBEDDED, n, *(embedded_gain(half, *v) for v in values)))
@@ -182,7 +181,7 @@ def _slots(slots: int) -> str:
 def misses_sheet(halves: Sequence[HalfReal]) -> Sheet:
     """Share of demanded experts that were absent."""
     cached = SLOTS[:-1]
-    columns = ["in place of", "routes"]
+    columns = ["workload", "routes"]
     columns += [f"{style_of(s).label}, {slots}" for s in LEADING for slots in cached]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
@@ -194,7 +193,7 @@ def misses_sheet(halves: Sequence[HalfReal]) -> Sheet:
                         _missed(half.cell(system, slots, graft, seed)) for seed in half.seeds(graft)
                     ]
                     cells.append(_percent(shares))
-            rows.append((WORKLOADS[half.workload], graft, *cells))
+            rows.append((half.workload.label, graft, *cells))
     return Sheet("Misses, % of demanded experts", tuple(columns), tuple(rows))
 
 
@@ -225,7 +224,7 @@ def named(system: str) -> str:
 
 def rivals_sheet(halves: Sequence[HalfReal]) -> Sheet:
     """Every other rule over SpecFit, embedded beside real."""
-    columns = ["in place of", "rule", *(f"embedded, {s} slots" for s in ENDS)]
+    columns = ["workload", "rule", *(f"embedded, {s} slots" for s in ENDS)]
     columns += [f"real, {s} slots" for s in ENDS]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
@@ -241,7 +240,7 @@ def rivals_sheet(halves: Sequence[HalfReal]) -> Sheet:
             for slots in ENDS:
                 found = [_over_specfit(half, rule, study, slots, g) for g in half.graftings]
                 cells.append(ranged(found))
-            rows.append((WORKLOADS[half.workload], named(rule), *cells))
+            rows.append((half.workload.label, named(rule), *cells))
     note = "One seed of each grafting; brackets: least and greatest over graftings."
     return Sheet("Speed over SpecFit's at the same slots", tuple(columns), tuple(rows), note)
 
@@ -253,7 +252,7 @@ def _over_specfit(half: HalfReal, rule: str, study: str, slots: int, graft: str)
 
 def routes_sheet(halves: Sequence[HalfReal]) -> Sheet:
     """What is left of the speed when routes are known less well."""
-    columns = ["in place of", "routes that SpecFit reads"]
+    columns = ["workload", "routes that SpecFit reads"]
     columns += [f"{place}, {s} slots" for place in (EMBEDDED, "real") for s in ENDS]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
@@ -264,7 +263,7 @@ def routes_sheet(halves: Sequence[HalfReal]) -> Sheet:
             for slots in ENDS:
                 found = [_of_exact(half, source, slots, g) for g in half.graftings]
                 cells.append(ranged(found))
-            rows.append((WORKLOADS[half.workload], source.replace("_", " "), *cells))
+            rows.append((half.workload.label, source.replace("_", " "), *cells))
     note = "SpecFit's speed over that with exact routes. One seed of each grafting."
     return Sheet("Less accurate routes", tuple(columns), tuple(rows), note)
 
@@ -284,7 +283,7 @@ def policies_sheet(halves: Sequence[HalfReal]) -> Sheet:
             if k[5] == "policies"
         )
     )
-    columns = ["in place of", "policy", "slots", *(style_of(s).label for s in LEADING)]
+    columns = ["workload", "policy", "slots", *(style_of(s).label for s in LEADING)]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
         for policy, slots in settings:
@@ -296,7 +295,7 @@ def policies_sheet(halves: Sequence[HalfReal]) -> Sheet:
                     for g in half.graftings
                 ]
                 cells.append(ranged(found))
-            rows.append((WORKLOADS[half.workload], policy, slots, *cells))
+            rows.append((half.workload.label, policy, slots, *cells))
     note = "pool: one memory for all layers. One seed of each grafting; brackets over graftings."
     return Sheet("Speed over that of LRU, real routes", tuple(columns), tuple(rows), note)
 
@@ -306,7 +305,7 @@ def map_sheet(halves: Sequence[HalfReal]) -> Sheet:
     places = sorted({k[6] for half in halves for k in half.cells if k[5] == "map"})
     grid = sorted({tuple(float(w.split("=")[1]) for w in place.split()) for place in places})
     links = sorted({link for _, link in grid})
-    columns = ["in place of", "slots", "fixed cost, ms", *(f"{g:g} GB/s" for g in links)]
+    columns = ["workload", "slots", "fixed cost, ms", *(f"{g:g} GB/s" for g in links)]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
         for slots in ENDS:
@@ -315,7 +314,7 @@ def map_sheet(halves: Sequence[HalfReal]) -> Sheet:
                     ranged([_pays(half, slots, g, fixed, link) for g in half.graftings])
                     for link in links
                 ]
-                rows.append((WORKLOADS[half.workload], slots, exact(fixed), *found))
+                rows.append((half.workload.label, slots, exact(fixed), *found))
     note = (
         "Speed of the faster of SpecFit and EAGLE-3, over AR with the same cache. One seed of each "
         "grafting; brackets: least and greatest over graftings."
@@ -359,7 +358,7 @@ PAIRS = (("specfit", "eagle3_cache"), ("specfit", "ar_cache"), ("eagle3_cache", 
 
 def dial_sheet(halves: Sequence[HalfReal]) -> Sheet:
     """Gains as acceptance is turned from 1.2 to 5 committed tokens."""
-    columns = ["in place of", "slots", "EAGLE-3 commits a cycle"]
+    columns = ["workload", "slots", "EAGLE-3 commits a cycle"]
     columns += [f"{style_of(a).label} over {style_of(b).label}" for a, b in PAIRS]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
@@ -369,7 +368,7 @@ def dial_sheet(halves: Sequence[HalfReal]) -> Sheet:
                     ranged([dial_gain(half, *pair, slots, value, g) for g in half.graftings])
                     for pair in PAIRS
                 ]
-                rows.append((WORKLOADS[half.workload], slots, exact(realised(half, value)), *cells))
+                rows.append((half.workload.label, slots, exact(realised(half, value)), *cells))
     note = (
         "Trees of a stated process (specfit/decoding/replay/acceptance.py) over the workload's "
         f"prompts and lengths. Published heads of this family commit {HEADS[0]:g} to {HEADS[1]:g}."
@@ -379,7 +378,7 @@ def dial_sheet(halves: Sequence[HalfReal]) -> Sheet:
 
 def break_even_sheet(halves: Sequence[HalfReal]) -> Sheet:
     """The committed tokens of EAGLE-3 at which one system equals another."""
-    columns = ["in place of", "slots"]
+    columns = ["workload", "slots"]
     columns += [f"{style_of(a).label} = {style_of(b).label}" for a, b in PAIRS]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
@@ -393,7 +392,7 @@ def break_even_sheet(halves: Sequence[HalfReal]) -> Sheet:
                     for g in half.graftings
                 ]
                 cells.append(_crossings(found, at))
-            rows.append((WORKLOADS[half.workload], slots, *cells))
+            rows.append((half.workload.label, slots, *cells))
     note = (
         "EAGLE-3's committed tokens a cycle at which the two are as fast, interpolated along the "
         "dial, range over graftings; a dash where they never are between its ends."
@@ -427,7 +426,7 @@ def _crossings(found: Sequence[float | None], at: Sequence[float]) -> Cell:
 class Cloud:
     """One point a request: EAGLE-3's committed tokens a cycle, and the gain over it."""
 
-    workload: str
+    workload: Workload
     slots: int
     committed: NDArray[np.float64]  # [n]
     embedded: NDArray[np.float64]
@@ -466,7 +465,7 @@ def documents(reader: ResultsReader) -> list[HalfReal]:
 def degenerate_line(halves: Iterable[HalfReal]) -> str:
     counts = [
         f"{int(np.sum(half.document['degenerate']))} of {len(half.committed)} "
-        f"({WORKLOADS[half.workload]})"
+        f"({half.workload.short})"
         for half in halves
     ]
     return f"Degenerate outputs (a loop over half of the output, or the cap): {', '.join(counts)}."
@@ -528,7 +527,7 @@ def figure_acceptance(reader: ResultsReader) -> Drawing:
 class DialLine:
     """Gain over EAGLE-3 along the dial: the median over graftings, with the least and greatest."""
 
-    workload: str
+    workload: Workload
     slots: int
     committed: Sequence[float]
     gains: Sequence[Cell]
@@ -556,11 +555,11 @@ def acceptance_in_words(clouds: Sequence[Cloud]) -> str:
             )
             if where.any()
         ]
-        parts.append(f"{WORKLOADS[one.workload]}, {one.slots} slots: {', '.join(told)}")
+        parts.append(f"{one.workload.short}, {one.slots} slots: {', '.join(told)}")
     return f"Median gain by EAGLE-3's committed tokens a cycle. {'; '.join(parts)}."
 
 
-MARKERS = {"gsm8k": "o", "news": "s"}
+MARKERS = {"gsm8k": "o", "cnn_dailymail": "s"}
 ROUTED = {EMBEDDED: "#0072B2", "real": "#D55E00"}
 
 
@@ -583,14 +582,14 @@ def paint_acceptance(sheet: Any, clouds: Sequence[Cloud], dials: Sequence[DialLi
 
 
 def _points(panel: Any, one: Cloud, kind: str, gains: NDArray[np.float64]) -> None:
-    label = f"{WORKLOADS[one.workload]}'s place, {kind} routes"
+    label = f"{one.workload.short}, {kind} routes"
     fill = ROUTED[kind] if kind == EMBEDDED else "none"
     whole = ~one.degenerate
     looks = {"s": 16, "alpha": 0.75, "linewidths": 0.8}
     panel.scatter(
         one.committed[whole],
         gains[whole],
-        marker=MARKERS[one.workload],
+        marker=MARKERS.get(one.workload.stands_for or "", "D"),
         facecolors=fill,
         edgecolors=ROUTED[kind],
         label=label,
@@ -603,8 +602,8 @@ def _points(panel: Any, one: Cloud, kind: str, gains: NDArray[np.float64]) -> No
 def _dial(panel: Any, line: DialLine) -> None:
     if not line.committed:
         return
-    style = "-" if line.workload == "gsm8k" else "--"
+    style = "-" if line.workload.stands_for == "gsm8k" else "--"
     values, low, high = ([getattr(g, n) for g in line.gains] for n in ("value", "low", "high"))
     panel.fill_between(line.committed, low, high, color=ROUTED["real"], alpha=0.12, lw=0)
-    label = f"dial, {WORKLOADS[line.workload]}'s place, real routes"
+    label = f"dial, {line.workload.short}, real routes"
     panel.plot(line.committed, values, style, color=ROUTED["real"], lw=1.3, label=label)

@@ -98,7 +98,7 @@ def main_sheet(fields: Sequence[Field], baseline: Rule, timed: str) -> Sheet:
     rows: list[tuple[Entry, ...]] = []
     for field in fields:
         for rule in field.rules:
-            line: list[Entry] = [field.members[0].rows.info.dataset, named(rule), rule[1]]
+            line: list[Entry] = [field.members[0].workload.label, named(rule), rule[1]]
             for s in slots:
                 run = field.rows(rule, s)
                 speed = None if run is None else QUANTITIES["speed"].of(run)
@@ -114,7 +114,7 @@ def over_sheet(fields: Sequence[Field], of: Rule) -> Sheet:
     slots = sorted({s for field in fields for s in field.slots}, reverse=True)
     rows: list[tuple[Entry, ...]] = [
         (
-            field.members[0].rows.info.dataset,
+            field.members[0].workload.label,
             named(rule),
             rule[1],
             *(measured(speed_over(field.rows(of, s), field.rows(rule, s)), factor) for s in slots),
@@ -138,7 +138,7 @@ def anatomy_sheet(fields: Sequence[Field], slots: int, timed: str) -> Sheet:
         for rule in field.rules:
             run = field.rows(rule, slots)
             cells = [None if run is None else measured(QUANTITIES[n].of(run)) for n in ANATOMY]
-            rows.append((field.members[0].rows.info.dataset, named(rule), rule[1], *cells))
+            rows.append((field.members[0].workload.label, named(rule), rule[1], *cells))
     columns = ("workload", "selector", "k", *heads)
     return Sheet(f"A cycle of each rule at {slots} slots", columns, tuple(rows))
 

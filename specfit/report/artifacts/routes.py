@@ -14,6 +14,7 @@ from specfit.report.intervals import Floats, Interval, interval_of
 from specfit.report.metrics import ratio, shared_requests, totals
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
+from specfit.report.styles import Workload, workload_of
 from specfit.report.suite_runs import SuiteRun, pick
 from specfit.report.table_format import Cell, Entry, Sheet, change, exact, measured
 from specfit.storage.rows import RunRows
@@ -69,7 +70,7 @@ def source_of(member: SuiteRun) -> Source:
 class Setting:
     """One workload at one slot count."""
 
-    dataset: str
+    workload: Workload
     slots: int
     eagle: RunRows
     by_source: Mapping[Source, RunRows]
@@ -111,13 +112,13 @@ class Setting:
 def settings(members: Sequence[SuiteRun]) -> list[Setting]:
     """Workload by workload in the suite's order, slots descending."""
     found = []
-    for dataset in dict.fromkeys(m.rows.info.dataset for m in members):
-        held = [m for m in members if m.rows.info.dataset == dataset and m.repeat == 0]
+    for workload in dict.fromkeys(m.workload for m in members):
+        held = [m for m in members if m.workload == workload and m.repeat == 0]
         for slots in sorted({m.slots for m in held}, reverse=True):
             mine = pick(held, slots=slots)
             eagle = pick(mine, system="eagle3_cache")[0].rows
             sources = {source_of(m): m.rows for m in pick(mine, system="specfit")}
-            found.append(Setting(dataset, slots, eagle, sources))
+            found.append(Setting(workload, slots, eagle, sources))
     return found
 
 
@@ -151,10 +152,10 @@ def kept_sheet(found: Sequence[Setting], timed: str) -> Sheet:
     for n in slots:
         columns += [f"{n} slots: tokens/s ({timed})", f"{n}: over EAGLE-3 + cache", f"{n}: kept"]
     rows: list[tuple[Entry, ...]] = []
-    for dataset in dict.fromkeys(s.dataset for s in found):
-        mine = {s.slots: s for s in found if s.dataset == dataset}
+    for workload in dict.fromkeys(s.workload for s in found):
+        mine = {s.slots: s for s in found if s.workload == workload}
         for source, label in LABELS.items():
-            line: list[Entry] = [dataset, label]
+            line: list[Entry] = [workload.label, label]
             for n in slots:
                 line += _speed_cells(mine.get(n), source)
             if any(entry is not None for entry in line[2:]):
@@ -178,7 +179,8 @@ def costs_sheet(found: Sequence[Setting]) -> Sheet:
         if hard in setting.by_source and soft in setting.by_source:
             a, b = setting.by_source[soft], setting.by_source[hard]
             cells = [QUANTITIES[n].ratio(a, b) for n in ("speed", "verified", "experts")]
-            rows.append((setting.dataset, setting.slots, *(measured(c, factor3) for c in cells)))
+            ratios = (measured(c, factor3) for c in cells)
+            rows.append((setting.workload.label, setting.slots, *ratios))
     columns = ("workload", "slots", "tokens/s", "verified / cycle", "experts / token")
     return Sheet("Learned routes: expected union over top-k sets", columns, tuple(rows))
 
@@ -197,7 +199,7 @@ def clock_sheet(found: Sequence[Setting], timed: str) -> Sheet:
                 per_cycle = ratio(t.sum("route_ns") / 1e6, t.sum("cycles"))
                 share = ratio(100 * t.sum("route_ns"), t.sum("cycle_ns"))
                 cells = exact(per_cycle), exact(share)
-                rows.append((label, setting.dataset, setting.slots, *cells))
+                rows.append((label, setting.workload.label, setting.slots, *cells))
     columns = ("routes", "workload", "slots", f"ms per cycle ({timed})", "% of decode")
     return Sheet("Routes on the clock", columns, tuple(rows))
 
@@ -240,7 +242,7 @@ def _recall_sheet(documents: Sequence[Mapping[str, Any]], what: str, summed: int
             whole = exact(float(100 * hits.sum() / routed.sum()))
             cells = [exact(float(100 * value)) for value in each]
             width = max(width, len(cells))
-            rows.append((document["info"]["dataset"], label, whole, *cells))
+            rows.append((workload_of(document["info"]).label, label, whole, *cells))
     filled = [(*row, *[None] * (3 + width - len(row))) for row in rows]
     columns = ("workload", "routes", "all", *(f"{what} {i}" for i in range(width)))
     note = "Depth 0 is the root." if what == "depth" else ""
@@ -265,7 +267,7 @@ def union_sheet(documents: Sequence[Mapping[str, Any]]) -> Sheet:
                 Cell(f"{100 * (a / b - 1):+.1f} / {100 * e:.1f} / {100 * one:.1f}", None)
                 for a, b, e, one in zip(told, true, error, layer.mean(1), strict=True)
             ]
-            rows.append((document["info"]["dataset"], label, *cells))
+            rows.append((workload_of(document["info"]).label, label, *cells))
     columns = ("workload", "routes", *(f"{n} nodes" for n in range(sizes)))
     note = (
         "Bias of the union's size, its mean absolute error over all layers, and that of one layer, "

@@ -18,8 +18,7 @@ from specfit.report.footer import INTERVALS
 from specfit.report.intervals import Interval, paired_ratio
 from specfit.report.paper_values import TABLE_5
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS
-from specfit.report.suite_runs import workload_of
+from specfit.report.styles import Workload, workload_of
 from specfit.report.table_format import Entry, Sheet, exact, measured
 
 Document = Mapping[str, Any]
@@ -98,18 +97,21 @@ def realised(weighting: Mapping[str, Any]) -> Interval:
     return paired_ratio(best, ratio)
 
 
+def named(document: Document) -> Workload:
+    return workload_of(document["info"])
+
+
 def rules_sheet(document: Document) -> Sheet:
     """Both weightings of one workload, and the paper's value."""
-    workload = workload_of(document["info"]["dataset"])
-    told = TABLE_5[workload]
+    workload = named(document)
+    told = TABLE_5.get(workload.stands_for or "", {})
     weightings = document["weightings"]
     rows: list[tuple[Entry, ...]] = [
         (line.label, *(line.of(one) for one in weightings.values()), told.get(line.told))
         for line in RULES
     ]
     columns = ("", *(NAMES[name] for name in weightings), "paper")
-    title = f"{document['info']['dataset']}, in {WORKLOADS[workload]}'s place"
-    return Sheet(title, columns, tuple(rows))
+    return Sheet(workload.label, columns, tuple(rows))
 
 
 LINES = (
@@ -127,7 +129,7 @@ LINES = (
 def line_sheet(documents: Sequence[Document]) -> Sheet:
     """What b_k = a + c k changes, and what the size limit costs (app. A.3)."""
     weightings = [
-        (f"{workload_of(d['info']['dataset'])}, {NAMES[name]}", one["line"])
+        (f"{named(d).short}, {NAMES[name]}", one["line"])
         for d in documents
         for name, one in d["weightings"].items()
     ]
@@ -172,7 +174,7 @@ def table_5(reader: ResultsReader) -> Table:
     rows = [member.rows for member in reader.members(SUITE, kind="replay")]
     found = reader.suites(SUITE)[0]
     studies = [found.document(cell.label) for cell in found.suite.cells if cell.kind == "bench"]
-    sheets = {workload_of(study["info"]["dataset"]): rules_sheet(study) for study in studies}
+    sheets = {named(study).dataset: rules_sheet(study) for study in studies}
     sheets |= {"line": line_sheet(studies), "fits": fits_sheet(studies)}
     title = "The ratio rule and the throughput-optimal one on recorded pools"
     return Table(SUITE, title, sheets, reader.stamp(rows, SUITE, extra=[INTERVALS]), NOTES)

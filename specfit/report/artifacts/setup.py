@@ -14,7 +14,6 @@ import yaml
 from specfit.base.paths import CONF
 from specfit.report.artifact import Table
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS
 from specfit.report.suite_runs import SuiteRun
 from specfit.report.table_format import Cell, Entry, Sheet, exact
 from specfit.storage.calibration_files import find_fit, states_of
@@ -108,8 +107,8 @@ def _hundredths(value: float) -> str:
 def workload_sheet(members: Sequence[SuiteRun], configs: Configs) -> Sheet:
     """What was asked and answered, once per workload."""
     columns = (
+        "dataset",
         "workload",
-        "in place of",
         "requests",
         "prompt tokens, mean",
         "longest prompt",
@@ -128,7 +127,7 @@ def workload_sheet(members: Sequence[SuiteRun], configs: Configs) -> Sheet:
         lengths = ok["output_ids"].map(len)
         rows[info.dataset] = (
             info.dataset,
-            WORKLOADS[member.workload],
+            member.workload.label,
             len(ok),
             exact(float(ok["prompt_tokens"].mean())),
             int(ok["prompt_tokens"].max()),

@@ -14,7 +14,7 @@ from specfit.report.intervals import Interval
 from specfit.report.paper_values import Claim, claims_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import PAPER, WORKLOADS, style_of
+from specfit.report.styles import PAPER, Workload, style_of
 from specfit.report.suite_runs import SuiteRun, one, pick
 from specfit.report.table_format import Entry, Sheet, change, measured
 from specfit.storage.rows import RunRows
@@ -32,7 +32,7 @@ AGAINST = {"ar_cache": "eagle3_cache", "specfit": "eagle3_cache", "specfit_own":
 class Point:
     """A system at one slot count over EAGLE-3 at the same, in every shown quantity."""
 
-    workload: str
+    workload: Workload
     system: str
     slots: int
     ratios: dict[str, Interval]
@@ -41,7 +41,7 @@ class Point:
 def points(members: Sequence[SuiteRun]) -> list[Point]:
     """By workload, system, and slots from many to none; SpecFit at 0 slots ends both its lines."""
     found = []
-    for workload in sorted({m.workload for m in members}, key=list(WORKLOADS).index):
+    for workload in sorted({m.workload for m in members}, key=lambda w: w.order):
         held = pick(members, workload=workload)
         for system in AGAINST:
             for slots in sorted({m.slots for m in pick(held, system=system)}, reverse=True):
@@ -60,14 +60,14 @@ def _point(member: SuiteRun, base: SuiteRun, system: str) -> Point:
 
 def slots_sheet(found: Sequence[Point], timed: str) -> Sheet:
     columns = (
-        "in place of",
+        "workload",
         "system",
         "slots",
         *(headed(q, timed, ratio=True) for q in QUANTITIES_SHOWN),
     )
     rows: list[tuple[Entry, ...]] = [
         (
-            WORKLOADS[p.workload],
+            p.workload.label,
             style_of(p.system).label,
             p.slots,
             *(measured(p.ratios[q], change) for q in QUANTITIES_SHOWN),
@@ -88,7 +88,7 @@ def slots_paper_sheet(claims: Sequence[Claim], members: Sequence[SuiteRun]) -> S
 
 
 def _runs(claim: Claim, members: Sequence[SuiteRun]) -> dict[str, RunRows]:
-    held = pick(members, workload=claim.workload, slots=claim.slots)
+    held = pick(members, stands_for=claim.workload, slots=claim.slots)
     return {m.system: m.rows for m in reversed(held)}
 
 
@@ -104,7 +104,12 @@ def table_figure_4(reader: ResultsReader) -> Table:
     return Table("table_figure_4", "Figure 4: gain against slots", sheets, stamp)
 
 
-TITLES = {"speed": "decode gain, %", "cycle": "cycle time, %", "committed": "committed / cycle, %"}
+TITLES = {
+    "speed": "speed over\nEAGLE-3 + cache, %",
+    "cycle": "cycle time over\nEAGLE-3 + cache, %",
+    "committed": "committed / cycle over\nEAGLE-3 + cache, %",
+}
+LEGEND = {"specfit_own": "SpecFit, refitted at this slot count"}
 
 
 def figure_4(reader: ResultsReader) -> Drawing:
@@ -115,7 +120,7 @@ def figure_4(reader: ResultsReader) -> Drawing:
     stamp = reader.stamp(rows, "figure_4", extra=[INTERVALS.replace("Brackets", "Bars")])
     title = f"Figure 4: against EAGLE-3 at the same slots (times {words_of(rows)})"
     gains = ", ".join(
-        f"{WORKLOADS[p.workload]} {p.slots} slots {percent(p.ratios['speed'].value):+.0f} %"
+        f"{p.workload.short}, {p.slots} slots {percent(p.ratios['speed'].value):+.0f} %"
         for p in found
         if p.system == "specfit"
     )
@@ -148,8 +153,8 @@ def paint(sheet: Any, found: list[Point]) -> None:
             panel.axhline(0, color="0.3", lw=0.8)
             if column == 0:
                 panel.set_ylabel(TITLES[quantity])
-        axes[0][column].set_title(f"{WORKLOADS[workload]}'s place")
-        axes[-1][column].set_xlabel("slots per layer")
+        axes[0][column].set_title("\n".join(workload.lines))
+        axes[-1][column].set_xlabel("slots per layer, fewer to the right")
         labels = [str(count) if count else "no cache" for count in slots]
         axes[-1][column].set_xticks(range(len(slots)), labels)
     handles = axes[0][0].get_legend_handles_labels()
@@ -165,12 +170,17 @@ def _lines(panel: Any, found: list[Point], quantity: str, place: dict[int, int])
     for nudge, system in enumerate(dict.fromkeys(p.system for p in found)):
         line = [p for p in found if p.system == system]
         at = [place[p.slots] + 0.05 * (nudge - 1) for p in line]
-        series(panel, at, [changes(p.ratios[quantity]) for p in line], style_of(system))
+        name = LEGEND.get(system, style_of(system).label)
+        gains = [changes(p.ratios[quantity]) for p in line]
+        series(panel, at, gains, style_of(system), label=name)
 
 
-def _paper(panel: Any, workload: str, quantity: str, place: dict[int, int]) -> None:
+def _paper(panel: Any, workload: Workload, quantity: str, place: dict[int, int]) -> None:
     for claim in claims_of("figure_4"):
-        if (claim.workload, claim.quantity) == (workload, quantity) and claim.slots in place:
+        if (claim.workload, claim.quantity) == (
+            workload.stands_for,
+            quantity,
+        ) and claim.slots in place:
             panel.plot(
                 place[claim.slots],
                 percent(claim.value),

@@ -12,8 +12,7 @@ from specfit.report.figures import Drawing, series
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval, paired_ratio
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import WORKLOADS, style_of
-from specfit.report.suite_runs import workload_of
+from specfit.report.styles import Workload, style_of, workload_of
 
 AXES = {
     "beta": "beta in selection, times the fit's",
@@ -32,7 +31,7 @@ SHIPPED = {"beta": 1.0, "k": 7, "width": 18}
 class Curve:
     """Decode speed of a system over that of SpecFit at the paper's settings, same requests."""
 
-    workload: str
+    workload: Workload
     axis: str
     system: str
     values: tuple[float, ...]
@@ -50,7 +49,7 @@ def curves(documents: Sequence[Mapping[str, Any]]) -> list[Curve]:
 
 
 def _of_one(document: Mapping[str, Any]) -> list[Curve]:
-    workload, points = workload_of(document["info"]["dataset"]), document["points"]
+    workload, points = workload_of(document["info"]), document["points"]
     (shipped,) = [p for p in points if _is_shipped(p)]
     keys = list(dict.fromkeys((p["axis"], p["system"]) for p in points))
     found = []
@@ -85,7 +84,7 @@ def figure_sweep(reader: ResultsReader) -> Drawing:
     documents = [found.document(cell.label) for cell in found.suite.cells if cell.kind == "bench"]
     drawn = curves(documents)
     best = "; ".join(
-        f"{WORKLOADS[c.workload]}, {c.axis}: {c.best[0]:g} ({c.best[1].value:.3f})"
+        f"{c.workload.short}, {c.axis}: {c.best[0]:g} ({c.best[1].value:.3f})"
         for c in drawn
         if c.system == "specfit"
     )
@@ -106,7 +105,7 @@ def paint(sheet: Any, drawn: list[Curve]) -> None:
         for panel, axis in zip(axes[row], AXES, strict=True):
             held = [c for c in drawn if (c.workload, c.axis) == (workload, axis)]
             _draw(panel, held, axis)
-        axes[row][0].set_ylabel(f"{WORKLOADS[workload]}'s place\nspeed, paper's = 1")
+        axes[row][0].set_ylabel(f"{workload.short}\nspeed, paper's = 1")
     for panel, label in zip(axes[-1], AXES.values(), strict=True):
         panel.set_xlabel(label)
     handles, labels = axes[0][1].get_legend_handles_labels()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from specfit.report.artifact import Table
-from specfit.report.figures import Drawing, bars, paper_handle
+from specfit.report.figures import LANE, Drawing, bars, mark, paper_handle
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval
 from specfit.report.metrics import MEASURES, mean_measures, same_ids, same_scores, shared_requests
@@ -43,7 +43,18 @@ def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
         "paper": paper_sheet(claims_of(name), runs, "The paper beside ours"),
     }
     stamp = reader.stamp([m.rows for m in members], name, extra=[INTERVALS])
+    title = f"{title}: {setting_of(members)}"
     return Table(name, title, sheets, stamp, [equal_scores(runs), *repeated(members)])
+
+
+def setting_of(members: Sequence[SuiteRun]) -> str:
+    """'synthetic reports (our stand-in for CNN/DailyMail), 25 GB/s link, 70 ms fixed'"""
+    first = members[0]
+    gpu = first.config.get("gpu", {})
+    parts = [first.workload.label]
+    if gpu.get("link_gbps") and gpu.get("fixed_ms"):
+        parts += [f"{gpu['link_gbps']:g} GB/s link", f"{gpu['fixed_ms']:g} ms fixed"]
+    return ", ".join(parts)
 
 
 def repeated(members: Sequence[SuiteRun]) -> list[str]:
@@ -102,7 +113,7 @@ def systems_sheet(runs: Runs, title: str) -> Sheet:
             run.info.cache_slots,
             *(measured(QUANTITIES[name].of(run)) for name in SHOWN),
             *(measured(score(run, name)) for name in scores),
-            _ids(run, runs.get("ar")),
+            ids_beside(run, runs.get("ar")),
         )
         for system, run in runs.items()
     ]
@@ -113,7 +124,7 @@ def _are_billed(runs: Runs) -> bool:
     return any(run.info.billed not in (None, "self") for run in runs.values())
 
 
-def _ids(run: RunRows, ar: RunRows | None) -> str:
+def ids_beside(run: RunRows, ar: RunRows | None) -> str:
     if ar is None or ar is run:
         return "-"
     check = same_ids(run, ar)
@@ -165,7 +176,7 @@ CONTROL_NOTE = (
 
 PAPER_COLUMNS = (
     "quantity",
-    "paper's place",
+    "in the paper",
     "paper",
     "ours",
     "effect, ours / paper",
@@ -244,7 +255,7 @@ GAINS = ("speed", "speed_with_prefill", "committed", "cycle", "experts")
 
 def systems_figure(reader: ResultsReader, name: str, table: str, title: str) -> Drawing:
     """Bars of each quantity, and SpecFit over EAGLE-3 + cache beside the paper's ratios."""
-    runs = runs_of(reader, table)
+    members, runs = reader.members(table), runs_of(reader, table)
     word = words_of(list(runs.values()))
     values = {q: {s: QUANTITIES[q].of(run) for s, run in runs.items()} for q in BARS}
     ratios = {q: QUANTITIES[q].ratio(runs["specfit"], runs["eagle3_cache"]) for q in GAINS}
@@ -266,8 +277,9 @@ def systems_figure(reader: ResultsReader, name: str, table: str, title: str) -> 
     def paint(figure: Any) -> None:
         axes: Any = figure.subplots(2, 3).ravel()
         for panel, quantity in zip(axes, BARS, strict=False):
-            bars(panel, values[quantity], headed(quantity, word), published[quantity])
-        for panel in (axes[1], axes[4]):
+            heading = headed(quantity, word)
+            bars(panel, values[quantity], heading, QUANTITIES[quantity].unit, published[quantity])
+        for panel in (axes[1], axes[2], axes[4]):
             panel.set_yticklabels([])
         _gains(axes[5], ratios, told)
         figure.legend(
@@ -276,7 +288,7 @@ def systems_figure(reader: ResultsReader, name: str, table: str, title: str) -> 
         )
 
     stamp = reader.stamp(list(runs.values()), table, extra=[INTERVALS.replace("Brackets", "Bars")])
-    return Drawing(name, title, 4.6, stamp, alt, paint)
+    return Drawing(name, f"{title}: {setting_of(members)}", 5.2, stamp, alt, paint)
 
 
 def _gains(axes: Any, ratios: dict, told: dict[str, float]) -> None:
@@ -289,36 +301,42 @@ def _gains(axes: Any, ratios: dict, told: dict[str, float]) -> None:
         axes.plot([low, high], [row, row], color=style.colour, lw=2.2)
         axes.plot(100 * (ours.value - 1), row, style.marker, color=style.colour, mec="#222222")
         if name in told:
-            axes.plot(100 * (told[name] - 1), row + 0.28, "d", mfc="white", mec="black", ms=6)
+            mark(axes, 100 * (told[name] - 1), row + LANE)
+        axes.text(
+            0.02,
+            row - LANE,
+            QUANTITIES[name].label,
+            fontsize=7.5,
+            transform=axes.get_yaxis_transform(),
+        )
     axes.axvline(0, color="0.3", lw=0.8)
-    axes.set_yticks(range(len(names)), [QUANTITIES[n].label for n in names])
-    axes.invert_yaxis()
-    axes.set_title("SpecFit against\nEAGLE-3 + cache, %")
-    axes.margins(y=0.15)
+    axes.set_yticks([])
+    axes.set_ylim(len(names) - 0.45, -0.65)
+    axes.set_title("SpecFit against EAGLE-3 + cache")
+    axes.set_xlabel("change, %")
+    axes.margins(x=0.1)
 
 
 def table_2(reader: ResultsReader) -> Table:
-    """Table 2 (sec. 4.2): the systems in CNN/DailyMail's place, at the primary cache."""
-    return systems_table(reader, "table_2", "Table 2: CNN/DailyMail's place, main profile")
+    """Table 2 (sec. 4.2): the systems on CNN/DailyMail or its stand-in, at the primary cache."""
+    return systems_table(reader, "table_2", "Table 2")
 
 
 def table_3(reader: ResultsReader) -> Table:
-    """Table 3 (sec. 4.3): the systems on word problems, in GSM8K's place, at the primary cache."""
-    return systems_table(reader, "table_3", "Table 3: GSM8K's place, main profile")
+    """Table 3 (sec. 4.3): the systems on GSM8K or its stand-in, at the primary cache."""
+    return systems_table(reader, "table_3", "Table 3")
 
 
 def table_4(reader: ResultsReader) -> Table:
     """Table 4 (sec. 4.5): the systems on the RTX 4090 profile, and SpecFit without a cache."""
-    return systems_table(reader, "table_4", "Table 4: GSM8K's place, RTX 4090 profile")
+    return systems_table(reader, "table_4", "Table 4, the RTX 4090's profile")
 
 
 def figure_2(reader: ResultsReader) -> Drawing:
-    """Figure 2 (sec. 4.2): the systems in CNN/DailyMail's place, the rows of table 2."""
-    return systems_figure(
-        reader, "figure_2", "table_2", "Figure 2: CNN/DailyMail's place, main profile"
-    )
+    """Figure 2 (sec. 4.2): the systems on CNN/DailyMail or its stand-in, the rows of table 2."""
+    return systems_figure(reader, "figure_2", "table_2", "Figure 2")
 
 
 def figure_3(reader: ResultsReader) -> Drawing:
-    """Figure 3 (sec. 4.3): the systems in GSM8K's place, the rows of table 3."""
-    return systems_figure(reader, "figure_3", "table_3", "Figure 3: GSM8K's place, main profile")
+    """Figure 3 (sec. 4.3): the systems on GSM8K or its stand-in, the rows of table 3."""
+    return systems_figure(reader, "figure_3", "table_3", "Figure 3")

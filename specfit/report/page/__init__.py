@@ -1,1 +1,1 @@
-"""The parts of results/report.html: strings in, one page out. Nothing here reads a row."""
+"""results/report.html: one template, its style, and the values that the template is given."""

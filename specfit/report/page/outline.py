@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Section:
-    """`names` are scripts, in the order they are shown."""
+    """`names` are artifacts, in the order they are shown."""
 
     name: str
     title: str
@@ -41,13 +41,13 @@ SECTIONS = (
     Section(
         "reports",
         "Reports",
-        "The systems in CNN/DailyMail's place (sec. 4.2).",
+        "Every system on reports (sec. 4.2).",
         ("figure_2", "table_2"),
     ),
     Section(
         "problems",
         "Word problems",
-        "The systems in GSM8K's place (sec. 4.3).",
+        "Every system on word problems (sec. 4.3).",
         ("figure_3", "table_3"),
     ),
     Section(

@@ -15,7 +15,8 @@ import numpy as np
 
 from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
-from specfit.decoding.resolve import LiveRunSpec
+from specfit.decoding.resolve import LiveRunSpec, pack_folder
+from specfit.experts.disk_bandwidth import disk_parts, measure_disk
 from specfit.hardware import fit_profile
 from specfit.hardware.bandwidth import Bandwidth, gbps_at, latency_us, measure_link
 from specfit.hardware.clock import ModelledClock
@@ -58,7 +59,8 @@ class Probed:
 def probe_machine(config: RunConfig, slots: int | str) -> Probed:
     """`slots` are those of the cached systems that the modelled clock is held against."""
     spec = settled(config, "ar_cache", roomy(config))
-    link = measure_link(spec.device)
+    packs = pack_folder(config, spec.checkpoint.folder, spec.device)
+    link = measure_link(spec.device) if packs is None else measure_disk(packs)
     fitted, checked = Bench(fit_trials(config)), Bench(check_trials(config, slots))
     half = checked.requests // 2
     if half == 0:
@@ -119,7 +121,11 @@ def check_trials(config: RunConfig, slots: int | str) -> dict[str, Trial]:
 
 def overlaps(spec: LiveRunSpec) -> bool:
     """Whether copies travel while experts compute."""
-    return spec.device.type == "cuda"
+    return spec.device.type == "cuda" or on_disk(spec)
+
+
+def on_disk(spec: LiveRunSpec) -> bool:
+    return spec.config.offload.tier == "disk"
 
 
 # -- a profile -----------------------------------------------------------------------------------
@@ -128,8 +134,9 @@ def overlaps(spec: LiveRunSpec) -> bool:
 def profile_from(seen: Group, spec: LiveRunSpec, link: Sequence[Bandwidth]) -> Profile:
     slug = "-".join("".join(c if c.isalnum() else " " for c in spec.device_name.lower()).split())
     result = constants(seen, spec, link)
+    tier = "-disk" if on_disk(spec) else ""
     return Profile(
-        name=f"probe-{slug}",
+        name=f"probe-{slug}{tier}",
         gpu_names=(spec.device_name,),
         overlap=overlaps(spec),
         copies_in_flight=spec.profile.copies_in_flight,
@@ -145,7 +152,10 @@ def constants(
     overlap, block_bytes = overlaps(spec), spec.billing.own_expert_bytes
     every = [cycle for cycles in seen.values() for cycle in cycles]
     cost, draft = fit_forward(every, overlap), fit_draft(every)
-    gbps, latency = gbps_at(link, block_bytes), latency_us(link)
+    if on_disk(spec):
+        gbps, latency = disk_parts(link, block_bytes, spec.profile.copies_in_flight)
+    else:
+        gbps, latency = gbps_at(link, block_bytes), latency_us(link)
     if not overlap:  # the engine's own copies: what the link does not explain is latency
         latency = (cost.copy_ns - block_bytes / gbps) / 1e3
         if latency < 0:

@@ -37,8 +37,8 @@ def test_the_implied_clock_gives_back_what_was_published(workload: str, fixed: f
 
 
 def test_what_stands_against_a_line_is_said() -> None:
-    assert "demands more" in verdict(implied(PAPER["news"], 70.0))
-    assert "commits more" in verdict(implied(PAPER["news"], 100.0))
+    assert "demands more" in verdict(implied(PAPER["cnn_dailymail"], 70.0))
+    assert "commits more" in verdict(implied(PAPER["cnn_dailymail"], 100.0))
     assert len(implied_sheet().rows) == len(PAPER) * len(FIXED_MS)
 
 

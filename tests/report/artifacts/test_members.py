@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from specfit.base.types import SpecfitError
-from specfit.report.suite_runs import by_system, one, pick, workload_of
+from specfit.report.styles import Workload
+from specfit.report.suite_runs import by_system, one, pick
+from specfit.storage.manifest import run_info
+from tests.fakes.rows import info
 from tests.report.artifacts.members import member
 
 HELD = [
@@ -12,7 +17,7 @@ HELD = [
     member("specfit", 12),
     member("specfit", 12, calibration_at="own", run_id="own"),
     member("specfit", 48, config={"routes": {"name": "noisy", "accuracy": 0.6}}, routes="noisy"),
-    member("eagle3_cache", 12, dataset="gsm8k"),
+    member("eagle3_cache", 12, dataset="gsm8k", stands_for="gsm8k"),
 ]
 
 
@@ -26,12 +31,25 @@ def test_a_run_is_known_by_what_its_manifest_says() -> None:
         "eagle3_cache",
     ]
     assert [m.accuracy for m in HELD] == [1.0, 1.0, 1.0, 1.0, 0.6, 1.0]
-    assert [m.workload for m in HELD] == ["news"] * 5 + ["gsm8k"]
+    assert [m.workload for m in HELD] == [Workload("embedded_news", "cnn_dailymail")] * 5 + [
+        Workload("gsm8k", "gsm8k")
+    ]
 
 
-def test_datasets_have_the_place_of_a_workload() -> None:
-    names = ("gsm8k", "embedded_gsm8k", "cnn_dailymail", "embedded_news")
-    assert [workload_of(name) for name in names] == ["gsm8k", "gsm8k", "news", "news"]
+def test_a_workload_is_called_by_what_its_dataset_stands_for() -> None:
+    named = "synthetic word problems (our stand-in for GSM8K)"
+    assert Workload("embedded_gsm8k", "gsm8k").label == named
+    assert Workload("gsm8k", "gsm8k").label == "GSM8K"
+    assert Workload("mine", "gsm8k").label == "mine (our stand-in for GSM8K)"
+    assert Workload("prompts", None).label == "prompts"
+
+
+def test_rows_older_than_the_key_stand_for_what_they_always_did() -> None:
+    stored = asdict(info(dataset="embedded_news"))
+    del stored["stands_for"]
+    assert run_info(stored).stands_for == "cnn_dailymail"
+    assert run_info(stored | {"dataset": "prompts"}).stands_for is None
+    assert run_info(stored | {"stands_for": None}).stands_for is None, "a later row says so itself"
 
 
 def test_runs_are_picked_by_their_attributes() -> None:

@@ -38,7 +38,11 @@ DOCUMENT = {
 
 def test_the_best_and_its_gain_over_plain_decoding() -> None:
     atlas = atlas_of(DOCUMENT)
-    assert (atlas.workload, atlas.fixed_ms, atlas.slots) == ("news", (5.0, 70.0), (8,))
+    assert (atlas.workload.dataset, atlas.fixed_ms, atlas.slots) == (
+        "embedded_news",
+        (5.0, 70.0),
+        (8,),
+    )
     spots = atlas.panels["off", 8].spots
     paid, lost = spots[70.0, 25.0], spots[5.0, 25.0]
     assert (paid.best, paid.drafting, paid.gain.value, paid.is_clear) == (

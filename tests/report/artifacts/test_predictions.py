@@ -19,6 +19,7 @@ from specfit.report.artifacts.predictions import (
     promises_sheet,
     reward_bins,
 )
+from specfit.report.styles import Workload
 from tests.fakes.rows import part
 from tests.report.artifacts.members import decoding, member, texts
 
@@ -92,7 +93,7 @@ def counts() -> pd.DataFrame:
 
 
 def test_calibration_error_weighs_each_bins_gap_by_its_nodes() -> None:
-    one = Drafter("news", 10, counts())
+    one = Drafter(Workload("embedded_news", "cnn_dailymail"), 10, counts())
     assert calibration_error(one).value == pytest.approx((10 * 0.2 + 10 * 0.0) / 20, abs=1e-5)
     assert calibration_error(one, level=1).value == pytest.approx(0.2, abs=1e-5)
     bins = path_bins(one)

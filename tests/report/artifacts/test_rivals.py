@@ -71,7 +71,7 @@ def test_one_row_per_rule_and_three_columns_per_slot_count() -> None:
     small = texts(sheet, "12: against EAGLE-3 + cache")
     assert small == ["0.80x", "1.00x", "2.00x", "-", "-", "-"], "AR without a cache stands at both"
     assert texts(sheet, "48: accepted / 1,000 experts")[:3] == ["0.00", "500", "250"]
-    assert set(texts(sheet, "workload")) == {"embedded_news"}
+    assert set(texts(sheet, "workload")) == {"synthetic reports (our stand-in for CNN/DailyMail)"}
 
 
 def test_one_rule_over_each_other() -> None:

@@ -49,7 +49,10 @@ def members() -> list[SuiteRun]:
 def test_sources_and_settings() -> None:
     assert source_of(members()[3]) == SOFT
     found = settings(members())
-    assert [(s.dataset, s.slots) for s in found] == [("embedded_news", 48), ("embedded_news", 12)]
+    assert [(s.workload.dataset, s.slots) for s in found] == [
+        ("embedded_news", 48),
+        ("embedded_news", 12),
+    ]
     assert set(found[0].by_source) == {EXACT, LEARNED, SOFT}
 
 

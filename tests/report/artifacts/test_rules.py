@@ -70,7 +70,10 @@ def test_the_realised_gain_is_a_ratio_of_sums_resampled_by_request() -> None:
 
 def test_the_line_and_the_fits() -> None:
     sheet = line_sheet([document(), document("embedded_gsm8k")])
-    assert sheet.columns[1:3] == ("news, every recorded position", "news, cycles SpecFit starts")
+    assert sheet.columns[1:3] == (
+        "synthetic reports, every recorded position",
+        "synthetic reports, cycles SpecFit starts",
+    )
     assert sheet.cells()[0][1].text == "50.0 %" and sheet.cells()[-1][1].text == "9"
     text = to_markdown(fits_sheet([document()]))
     assert "| b_1, ms | 6.00 | 6.00 |" in text and "| beta, us per expert | 2.50 | 2.50 |" in text

@@ -47,7 +47,8 @@ def test_workloads_are_counted_from_their_rows() -> None:
     sheet = workload_sheet([MEMBER, MEMBER], CONFIGS)
     (row,) = sheet.cells()
     assert [cell.text for cell in row] == [
-        *("embedded_news", "CNN/DailyMail", "2", "10.0", "10", "0", "128", "5.00", "exact")
+        *("embedded_news", "synthetic reports (our stand-in for CNN/DailyMail)"),
+        *("2", "10.0", "10", "0", "128", "5.00", "exact"),
     ]
 
 

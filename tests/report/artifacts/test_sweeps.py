@@ -27,7 +27,7 @@ DOCUMENT = {
 
 def test_every_curve_is_over_specfit_at_the_papers_settings() -> None:
     beta, k, eagle = curves([DOCUMENT])
-    assert (beta.workload, beta.axis, beta.system, beta.values) == (
+    assert (beta.workload.stands_for, beta.axis, beta.system, beta.values) == (
         *("gsm8k", "beta", "specfit"),
         (0.0, 1.0),
     )

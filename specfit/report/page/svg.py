@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from specfit.report.page.tags import Html, tag
+from markupsafe import Markup
 
 OPENING = re.compile(r'<svg [^>]*?viewBox="(?P<box>[\d. ]+)"[^>]*>')
 # Comments, who drew it, and rules that would hold for the whole page (style.css has them).
@@ -12,11 +12,11 @@ DROPPED = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", r
 ID = re.compile(r'(?P<before>\bid="|xlink:href="#|url\(#)')
 
 
-def inline(svg: str, name: str, alt: str) -> Html:
+def inline(svg: str, name: str, alt: str) -> Markup:
     """`name` is distinct on the page; `alt` says in words what is seen."""
     opening = OPENING.search(svg)
     assert opening is not None, f"{name} is no SVG of ours"
     drawn = DROPPED.sub("", svg[opening.end() : svg.rindex("</svg>")])
     named = ID.sub(lambda found: f"{found['before']}{name}-", drawn).replace("xlink:href", "href")
-    element = tag("svg", Html(named.strip()), viewBox=opening["box"], role="img", aria_label=alt)
-    return tag("div", element, class_="sheet", tabindex="0", role="group", aria_label=name)
+    shown = Markup('<svg viewBox="{}" role="img" aria-label="{}">{}</svg>')
+    return shown.format(opening["box"], alt, Markup(named.strip()))
