@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", default=[], help="the same as names alone")
     options = parser.parse_intermixed_args(argv)
     named, options.arguments = split_names(options.arguments)
-    names = names_of(options.tables, [*options.only, *named])
+    names = names_of(options.tables, [*options.only, *named], options.results)
     reader, out = reader_of(options)
     code = draw(reader, out, names, variant_words(options), index=not options.tables)
     picture = out / "figures" / f"{FRONT}.png"

@@ -32,8 +32,8 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     reader, out = reader_of(options)
     if not options.as_drawn:
-        draw.draw(reader, out, draw.names_of(), variant_words(options))
-    index = listed(out)
+        draw.draw(reader, out, draw.names_of(results=reader.results), variant_words(options))
+    index = listed(out, reader.results)
     page, unexplained = render(index, out, reader)
     atomic.write_text(out / REPORT, page)
     print(f"wrote {out / REPORT}")
@@ -43,12 +43,12 @@ def main(argv: list[str] | None = None) -> int:
     return 2 if lacking or unexplained else 0
 
 
-def listed(out: Path) -> dict[str, Mapping[str, Any]]:
+def listed(out: Path, results: Path) -> dict[str, Mapping[str, Any]]:
     """The index, each artifact in it: one whose files are not there is missing like any other."""
     path = out / draw.INDEX
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     found: dict[str, Mapping[str, Any]] = {}
-    for name in draw.names_of():
+    for name in draw.names_of(results=results):
         entry = known.get(name, {})
         paths = [out / entry.get("folder", "") / file for file in entry.get("files", ())]
         if "missing" not in entry and not (paths and all(path.is_file() for path in paths)):

@@ -62,7 +62,7 @@ UNREACHABLE["specfit.storage"] = UNREACHABLE["specfit.report"] = HEAVY | {"hydra
 OUTSIDE_ONLY: dict[str, set[str]] = {
     "specfit.base": {"numpy", "numba", "omegaconf"},
     "specfit.storage": {"numpy", "pandas", "pyarrow"},
-    "specfit.report": {"numpy", "pandas", "pyarrow", "yaml", "matplotlib"},
+    "specfit.report": {"numpy", "pandas", "pyarrow", "yaml", "matplotlib", "jinja2", "markupsafe"},
 }
 
 

@@ -5,7 +5,8 @@
 One process, one thread, the same prompts, the embedded pair with every expert resident. The engines
 take turns within a round, so that what the machine does meanwhile does it to all of them; figures
 are medians over rounds and are compared within one run only. Every engine's ids are compared with
-this engine's. llama.cpp runs a GGUF that scripts/export_gguf.py writes from the same checkpoint.
+this engine's. llama.cpp runs a GGUF that scripts/device/export_gguf.py writes from the same
+checkpoint.
 Leaves results/bench/generate.json.
 """
 
@@ -186,7 +187,7 @@ def llama_engine(runtime: Any, scratch: Path) -> dict[str, Engine]:
     except ImportError:
         print("llama.cpp: not run (package llama-cpp-python is not installed)", file=sys.stderr)
         return {}
-    from scripts.export_gguf import export
+    from scripts.device.export_gguf import export
     from specfit.models.target.config_file import stop_ids
 
     checkpoint = runtime.spec.checkpoint

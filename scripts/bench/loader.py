@@ -132,7 +132,7 @@ def main() -> None:
     if folder is not None and not shard_files(folder):
         raise SpecfitError(f"{folder} holds no .safetensors file; name a checkpoint's folder")
     if folder is None:
-        from scripts.make_checkpoint import Shapes, write_checkpoint
+        from scripts.device.make_checkpoint import Shapes, write_checkpoint
 
         folder = made = Path(tempfile.mkdtemp(prefix="specfit-loader-"))
         write_checkpoint(folder, replace(Shapes(), layers=chosen.layers))

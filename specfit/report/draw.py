@@ -12,21 +12,35 @@ from typing import Any
 
 from specfit.base.types import SpecfitError
 from specfit.report.artifact import Artifact, write
-from specfit.report.artifacts import FIGURES, TABLES
+from specfit.report.artifacts import FIGURES, TABLES, UNCOMMITTED
 from specfit.report.reader import ResultsReader
 from specfit.report.table_format import to_plain
 from specfit.storage import atomic
+from specfit.storage.suite import REFERENCE, read_suite
 
 INDEX = "artifacts.json"
 
 
-def names_of(tables_only: bool = False, only: Sequence[str] = ()) -> list[str]:
-    """Raises SpecfitError for a name that nothing is called."""
+def names_of(
+    tables_only: bool = False, only: Sequence[str] = (), results: Path | None = None
+) -> list[str]:
+    """The artifacts called `only`, or all; of `results`, without those whose suite never ran.
+
+    Raises SpecfitError for a name that nothing is called.
+    """
     known = [*sorted(TABLES), *([] if tables_only else sorted(FIGURES))]
     for name in only:
         if name not in known:
             raise SpecfitError(f"no artifact is called {name}; there is {', '.join(known)}")
-    return [name for name in known if not only or name in only]
+    if only:
+        return [name for name in known if name in only]
+    return [name for name in known if results is None or not _never_ran(name, results)]
+
+
+def _never_ran(name: str, results: Path) -> bool:
+    suite = UNCOMMITTED.get(name)
+    places = (results, results / REFERENCE)
+    return suite is not None and not any(read_suite(place, suite) for place in places)
 
 
 def split_names(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -147,6 +147,20 @@ EDGE = "#222222"
 BAR, BAR_UP, LANE = 0.56, 0.14, 0.32  # of a row: a bar's height, its shift up, the paper's lane
 
 
+def sign(marker: str) -> Any:
+    """A legend's handle for a letter or a mark."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], marker=marker, ls="none", color=EDGE, ms=6)
+
+
+def tie(corner: tuple[float, float] = (0, 0), **looks: Any) -> Any:
+    """A hatched cell in which nothing is decided; also a legend's handle for it."""
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(corner, 1, 1, fill=False, hatch="////", **looks)
+
+
 def dot(label: str, fill: str, width: float, edge: str = EDGE) -> Any:
     """A legend's handle for a node that is filled with this colour."""
     from matplotlib.lines import Line2D

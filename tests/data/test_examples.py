@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.dataset_rows import rows_of, text_of
+from scripts.check.dataset_rows import rows_of, text_of
 from specfit.base.config import DatasetConfig, RunConfig, from_hydra
 from specfit.base.types import SpecfitError
 from specfit.data.examples import Example, picked

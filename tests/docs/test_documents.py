@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import document_rows
+from scripts.document import rows as document_rows
 from specfit.__main__ import COMMANDS
 from tests.docs.real_commands import ROOT, check_command, commands_in
 from tests.test_layering import ROOMS
@@ -31,7 +31,7 @@ def read(name: str) -> str:
 
 def test_the_page_of_rows_is_current() -> None:
     written = document_rows.PAGE.read_text(encoding="utf-8")
-    assert written == document_rows.page(), "python scripts/document_rows.py writes it"
+    assert written == document_rows.page(), "python scripts/document/rows.py writes it"
 
 
 def test_the_rooms_are_those_of_the_layering() -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from scripts import readme_device, readme_results
+from scripts.document import device, results
 from specfit.__main__ import COMMANDS
 from specfit.base.paths import CONF
 from specfit.report.artifacts.systems import runs_of
@@ -27,7 +27,7 @@ def reader() -> ResultsReader:
 
 def test_it_begins_with_a_number_a_picture_and_the_results(reader: ResultsReader) -> None:
     first = README.index("modelled clock"), README.index("![")
-    assert first[0] < first[1] < README.index(readme_results.BEGIN) < README.index("## ")
+    assert first[0] < first[1] < README.index(results.BEGIN) < README.index("## ")
     runs = runs_of(reader, "table_3")
     speed = QUANTITIES["speed"].ratio(runs["specfit"], runs["eagle3_cache"])
     value, interval = f"**{speed.value:.2f}x**", f"(95 % {speed.low:.2f}-{speed.high:.2f}, n = 20"
@@ -39,9 +39,9 @@ def test_it_stays_short() -> None:
 
 
 def test_its_tables_are_current(reader: ResultsReader) -> None:
-    rewritten = readme_results.rewritten(README, reader)
-    assert rewritten == README, "python scripts/readme_results.py brings it up to date"
-    assert readme_device.rewritten(README) == README
+    rewritten = results.rewritten(README, reader)
+    assert rewritten == README, "python scripts/document/results.py brings it up to date"
+    assert device.rewritten(README) == README
 
 
 @pytest.mark.parametrize(

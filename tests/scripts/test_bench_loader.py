@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.bench.loader import BOUND_BYTES, measure
-from scripts.make_checkpoint import Shapes, write_checkpoint
+from scripts.device.make_checkpoint import Shapes, write_checkpoint
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from scripts.draw import main
 from specfit.base.entry import script
 from specfit.base.types import SpecfitError
 from specfit.report.artifact import write
-from specfit.report.artifacts import FIGURES, TABLES
+from specfit.report.artifacts import FIGURES, TABLES, UNCOMMITTED
 from specfit.report.draw import Made, make_all, names_of, split_names
 from specfit.report.reader import ResultsReader
 from specfit.storage.suite import Cell, Suite, read_suite, suite_path
@@ -158,6 +158,15 @@ def cells(path: Path) -> list[list[str]]:
 def lacking(made: Made) -> dict[str, str]:
     """Missing although rows of their suites are committed."""
     return {n: why for n, why in made.missing.items() if not why.startswith("no run of suite")}
+
+
+def test_what_has_no_committed_rows_is_made_once_its_suite_ran(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    everything, there = names_of(), names_of(results=results)
+    assert set(everything) - set(there) == set(UNCOMMITTED)
+    assert names_of(only=["table_iso_ar"], results=results) == ["table_iso_ar"]
+    Suite("iso_ar", "full", (), ()).write(results)
+    assert "table_iso_ar" in names_of(results=results)
 
 
 def test_no_number_of_the_committed_tables_changes(tmp_path: Path) -> None:

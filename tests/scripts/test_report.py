@@ -113,7 +113,7 @@ def test_it_needs_no_other_file_and_no_network(page: Page, results: Path) -> Non
 
 
 def test_every_artefact_has_its_place_its_command_and_its_runs(page: Page, results: Path) -> None:
-    names = names_of()
+    names = names_of(results=results)
     assert set(names) <= set(page.ids)
     index = json.loads((results / "artifacts.json").read_text())
     assert set(index) == set(names)
@@ -180,7 +180,7 @@ def test_what_was_never_drawn_is_said_with_its_command(tmp_path: Path) -> None:
     assert report.main(["--results", str(results), "--as-drawn"]) == 2
     page = Page((results / "report.html").read_text(encoding="utf-8"))
     assert "first: make figures" in page.words
-    assert set(names_of()) <= set(page.ids)
+    assert set(names_of(results=results)) <= set(page.ids)
 
 
 def test_a_preview_lies_apart_and_its_commands_say_so(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ const frame = document.getElementById("page");
 frame.onload = () => {
   const page = frame.contentDocument, root = page.documentElement;
   const links = [...page.querySelectorAll("a[href]")].map((a) => a.getAttribute("href"));
-  const inBox = (e) => e.closest(".box, .sheet, pre, .heard");
+  const inBox = (e) => e.parentElement.closest(".box, .sheet, pre");
   const wide = [...page.body.querySelectorAll("*")].filter(
     (e) => !inBox(e) && e.getBoundingClientRect().right > root.clientWidth + 1);
   const shown = (q) => { const e = page.querySelector(q); return !!e && e.offsetHeight > 0; };

@@ -52,7 +52,12 @@ CONFIG: dict[str, Any] = {
     },
     "selector": {"name": "specfit", "k": 7, "adaptive_depth": True},
     "routes": {"name": "atlas", "accuracy": 1.0, "path": ""},
-    "dataset": {"name": "embedded_gsm8k", "path": None, "rows": []},
+    "dataset": {
+        "name": "embedded_gsm8k",
+        "path": None,
+        "rows": [],
+        "stands_for": "gsm8k",
+    },
     "gpu": {
         "name": "paper_main",
         "clock": "auto",

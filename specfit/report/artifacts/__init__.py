@@ -65,3 +65,10 @@ FIGURES: Mapping[str, Make] = {
     "figure_selection_growth": selection_growth.figure_selection_growth,
     "figure_sweep": sweeps.figure_sweep,
 }
+UNCOMMITTED: Mapping[str, str] = {
+    "figure_acceptance": "real_geometry",
+    "table_iso_ar": "iso_ar",
+    "table_real_geometry": "real_geometry",
+    "table_validation": "real_geometry",
+}
+"""Artifacts whose suite has no reference rows: made once it has run, or when asked for by name."""

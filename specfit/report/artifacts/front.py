@@ -5,21 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from specfit.report.artifacts.systems import ours_of, runs_of, shown
+from specfit.report.artifacts.systems import Runs, ours_of, runs_of, shown
 from specfit.report.figures import Drawing, bars, paper_handle
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.metrics import shared_requests
 from specfit.report.paper_values import Claim, claims_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import style_of
+from specfit.report.styles import Workload, style_of, workload_of
 from specfit.report.table_format import measured
 
-WORKLOADS = {
-    "table_2": "reports (stand-in for CNN/DailyMail)",
-    "table_3": "word problems (stand-in for GSM8K)",
-}
-"""Suite of a workload at the primary cache -> the workload, in words."""
+SUITES = ("table_2", "table_3")
+"""Of one workload each, at the primary cache."""
 
 LINES: tuple[tuple[str, str, str | None], ...] = (
     ("ar", "speed", None),
@@ -39,7 +36,7 @@ NAMES = {"speed": "tokens/s", "experts": "experts per token"}
 
 def figure_front(reader: ResultsReader) -> Drawing:
     """Decode speed of five systems on both workloads, the paper's values beside them."""
-    runs = {suite: runs_of(reader, suite) for suite in WORKLOADS}
+    runs = {suite: runs_of(reader, suite) for suite in SUITES}
     every = [run for one in runs.values() for run in one.values()]
     speeds = {
         suite: {system: QUANTITIES["speed"].of(run) for system, run in one.items()}
@@ -51,47 +48,50 @@ def figure_front(reader: ResultsReader) -> Drawing:
             for c in claims_of(suite)
             if c.quantity == "speed" and c.against is None
         }
-        for suite in WORKLOADS
+        for suite in SUITES
     }
+    titles = {suite: "\n".join(workload_in(one).lines) for suite, one in runs.items()}
     told = [
-        f"{words}: "
+        f"{workload_in(runs[suite]).short}: "
         + ", ".join(f"{style_of(s).label} {speeds[suite][s].value:.1f}" for s in speeds[suite])
-        for suite, words in WORKLOADS.items()
+        for suite in SUITES
     ]
     alt = f"Decode speed in tokens/s ({words_of(every)}), by system. {'; '.join(told)}."
 
     def paint(figure: Any) -> None:
         axes = figure.subplots(1, 2)
-        for panel, suite in zip(axes, WORKLOADS, strict=True):
-            bars(
-                panel,
-                speeds[suite],
-                f"{WORKLOADS[suite]}\ntokens/s ({words_of(every)})",
-                published[suite],
-            )
+        unit = f"tokens/s ({words_of(every)})"
+        for panel, suite in zip(axes, SUITES, strict=True):
+            bars(panel, speeds[suite], titles[suite], unit, published[suite])
         axes[1].set_yticklabels([])
         figure.legend(
             handles=[paper_handle("the paper's (another model, real hardware)")],
             loc="outside lower center",
         )
 
-    stamp = reader.stamp(every, *WORKLOADS, extra=[INTERVALS.replace("Brackets", "Bars")])
+    stamp = reader.stamp(every, *SUITES, extra=[INTERVALS.replace("Brackets", "Bars")])
     return Drawing("figure_front", "Decode speed by system", 2.6, stamp, alt, paint)
+
+
+def workload_in(runs: Runs) -> Workload:
+    """The one workload of a suite's runs."""
+    return workload_of(next(iter(runs.values())).info)
 
 
 def readme_table(reader: ResultsReader) -> str:
     """Markdown: each quantity, the paper's value and ours for both workloads, and the clock."""
-    runs = {suite: runs_of(reader, suite) for suite in WORKLOADS}
+    runs = {suite: runs_of(reader, suite) for suite in SUITES}
     every = [run for one in runs.values() for run in one.values()]
+    named = [workload_in(one).label for one in runs.values()]
     heads = [
         "",
-        *(f"{words}: {whose}" for words in WORKLOADS.values() for whose in ("paper", "ours")),
+        *(f"{words}: {whose}" for words in named for whose in ("paper", "ours")),
     ]
     rows = [[*heads, "clock of ours"], ["---", *["---:"] * 4, "---"]]
     for system, quantity, against in LINES:
         name = f"{style_of(system).label}, {NAMES[quantity]}"
         cells = [name if against is None else f"{name}, against {style_of(against).label}"]
-        for suite in WORKLOADS:
+        for suite in SUITES:
             claim = _claim(suite, system, quantity, against)
             ours = ours_of(claim, runs[suite])
             assert ours is not None, "both suites run every system"

@@ -10,7 +10,7 @@ import numpy as np
 
 from specfit.report.artifact import Table
 from specfit.report.clock_check import probed_places
-from specfit.report.figures import EDGE, ON_DARK, ON_LIGHT, Drawing, colours
+from specfit.report.figures import EDGE, ON_DARK, ON_LIGHT, Drawing, colours, sign, tie
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Floats, Interval, paired_ratio, ratio_interval
 from specfit.report.reader import ResultsReader
@@ -172,7 +172,6 @@ MARKS = {
 }
 
 
-TIE = "////"
 DARK = 0.18  # of the colours' range from either end: letters are white there
 
 
@@ -270,9 +269,9 @@ def _panels(sheet: Any, atlases: list[Atlas], probed: Places) -> None:
         aspect=50,
     )
     marks = axes[0][0].get_legend_handles_labels()
-    letters = [letter(name) for name in LETTERS]
+    letters = [sign(f"${letter}$") for letter in LETTERS.values()]
     sheet.legend(
-        [*letters, undecided(), *marks[0]],
+        [*letters, tie(edgecolor=EDGE, lw=0.5), *marks[0]],
         [*(f"{style_of(name).label} fastest" for name in LETTERS), "undecided", *marks[1]],
         loc="outside lower center",
         ncols=4,
@@ -280,23 +279,8 @@ def _panels(sheet: Any, atlases: list[Atlas], probed: Places) -> None:
     sheet.supxlabel("fixed cost of a forward: kernel launches, attention", fontsize=7.5)
 
 
-def letter(system: str) -> Any:
-    """A legend's handle: the letter of a cell."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], marker=f"${LETTERS[system]}$", ls="none", color=EDGE, ms=6)
-
-
-def undecided() -> Any:
-    from matplotlib.patches import Patch
-
-    return Patch(facecolor="none", edgecolor=EDGE, hatch=TIE, lw=0.5)
-
-
 def _draw(axes: Any, atlas: Atlas, panel: Panel, norm: Any) -> None:
     """Values are evenly spaced; a letter per cell, hatched where nothing is decided."""
-    from matplotlib.patches import Rectangle
-
     spots = [[panel.spots[f, g] for g in atlas.link_gbps] for f in atlas.fixed_ms]
     gains = np.array([[spot.gain.value for spot in line] for line in spots], dtype=np.float64)
     axes.imshow(gains, origin="lower", aspect="auto", cmap=COLOURS, norm=norm)
@@ -306,9 +290,7 @@ def _draw(axes: Any, atlas: Atlas, panel: Panel, norm: Any) -> None:
             looks = {"color": colour, "weight": "bold", "fontsize": 5.5}
             axes.text(x, y, LETTERS[spot.best], ha="center", va="center", **looks)
             if not spot.is_clear:
-                corner = (x - 0.5, y - 0.5)
-                tie: dict[str, Any] = {"fill": False, "hatch": TIE, "edgecolor": colour, "lw": 0}
-                axes.add_patch(Rectangle(corner, 1, 1, **tie))
+                axes.add_patch(tie((x - 0.5, y - 0.5), edgecolor=colour, lw=0))
     axes.set_xticks(range(len(atlas.link_gbps)), [f"{g:g}" for g in atlas.link_gbps], fontsize=7)
     axes.set_yticks(range(len(atlas.fixed_ms)), [f"{f:g}" for f in atlas.fixed_ms], fontsize=7)
     axes.grid(False)

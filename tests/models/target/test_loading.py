@@ -185,7 +185,7 @@ print(json.dumps([peak() - before, loaded.store.total_bytes]))
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
 def test_peak_memory_is_the_store_and_little_more(tmp_path: Path) -> None:
     """The bound of the real model, store + 2 GB of 58, in proportion; a mapped file doubles it."""
-    from scripts.make_checkpoint import Shapes, write_checkpoint
+    from scripts.device.make_checkpoint import Shapes, write_checkpoint
 
     shapes = Shapes(layers=2, hidden=512, experts=64, intermediate=768, vocabulary=1000)
     write_checkpoint(tmp_path, shapes, shard_bytes=60_000_000)
@@ -300,7 +300,7 @@ def test_both_spellings_of_the_expert_count() -> None:
 @pytest.mark.slow
 def test_two_layers_of_the_30b_shapes_run(tmp_path: Path) -> None:
     """hidden 2048, 128 experts of 768, top-8, in bfloat16; 2.5 GB of experts."""
-    from scripts.make_checkpoint import Shapes, write_checkpoint
+    from scripts.device.make_checkpoint import Shapes, write_checkpoint
     from specfit.experts.engine import ExpertEngine
     from specfit.models.target.offloaded import OffloadedTarget
 

@@ -72,7 +72,7 @@ def test_a_loop_moves_the_ratio_and_is_counted() -> None:
     half = HalfReal.of(document())
     whole = row(half_real.figure_4_sheet([half], "t"), "embedded")
     assert whole[2] == 3 and whole[3].value == pytest.approx(1.5 * 180 / 126)
-    assert "1 of 3 (GSM8K)" in half_real.degenerate_line([half])
+    assert "1 of 3 (synthetic word problems)" in half_real.degenerate_line([half])
 
 
 def test_misses_are_of_demanded_experts() -> None:
@@ -102,7 +102,7 @@ def test_points_of_the_lead_figure() -> None:
     assert found.embedded.tolist() == pytest.approx([1.5, 1.5, 15])
     assert found.real.tolist() == pytest.approx([2.5, 2.5, 25])
     assert found.degenerate.tolist() == [False, False, True]
-    assert "GSM8K, 48 slots" in half_real.acceptance_in_words([found])
+    assert "synthetic word problems, 48 slots" in half_real.acceptance_in_words([found])
 
 
 def test_every_sheet_is_spelled() -> None:

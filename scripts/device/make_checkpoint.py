@@ -1,7 +1,8 @@
 """Write a random checkpoint in hub format: shards, index, config; names as on the hub.
 
-    python scripts/make_checkpoint.py /tmp/eight --layers 7      # 8.5 GB of experts, 30B shapes
-    python scripts/make_checkpoint.py /tmp/tiny --layers 2 --hidden 64 --experts 8 --intermediate 32
+    python scripts/device/make_checkpoint.py /tmp/eight --layers 7  # 8.5 GB of experts, 30B shapes
+    python scripts/device/make_checkpoint.py /tmp/tiny --layers 2 --hidden 64 --experts 8 \\
+        --intermediate 32
 
 Values are slices of one random bfloat16 pool, so that writing runs at the disk's speed; no two
 experts begin at the same place of it. There is no tokenizer: it is for loaders, not for text.

@@ -1,6 +1,6 @@
 """Rewrite README.md's table of device figures from results/device/*.json.
 
-    python scripts/readme_device.py
+    python scripts/document/device.py
 
 One row per machine that `scripts/device/check.sh` was run on; what stands between the two markers
 is generated, and a test fails where it is out of date.
@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from specfit.base.entry import script  # noqa: E402
 
 README = ROOT / "README.md"
 FOLDER = ROOT / "results" / "device"
-BEGIN, END = "<!-- device: python scripts/readme_device.py -->", "<!-- end of device -->"
+BEGIN, END = "<!-- device: python scripts/document/device.py -->", "<!-- end of device -->"
 NONE = "No device figures yet: not measured."
 HEADER = (
     "device",

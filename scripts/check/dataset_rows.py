@@ -1,7 +1,7 @@
 """Which rows of a split are the questions of a smaller file: what `dataset.rows` is made of.
 
-    python scripts/dataset_rows.py --split gsm8k/test.jsonl --subset spec_bench/question.jsonl
-    python scripts/dataset_rows.py --split test.jsonl --subset sum.jsonl --field article
+    python scripts/check/dataset_rows.py --split gsm8k/test.jsonl --subset spec_bench/question.jsonl
+    python scripts/check/dataset_rows.py --split test.jsonl --subset sum.jsonl --field article
 
 Texts are compared by their letters and digits alone: copies differ in spaces and quotes. A line of
 the subset that is not in the split is left out and counted (Spec-Bench's file holds other tasks).

@@ -1,6 +1,7 @@
 """Union growth and hit rates of routing traces from elsewhere, with the published figures beside.
 
-    python scripts/trace_rates.py [--trace FILE.npz --array seqs --experts 128] [--tokens 1 4 8]
+    python scripts/studies/trace_rates.py [--trace FILE.npz --array seqs --experts 128]
+        [--tokens 1 4 8]
 
 Without --trace: the public Qwen3-30B-A3B-Instruct-2507 prefill trace in $SPECFIT_DATA/traces. Rates
 are event-atomic: one forward over n consecutive tokens is one access set. The figures told with the

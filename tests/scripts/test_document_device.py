@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scripts.readme_device import HEADER, NONE, README, rewritten, table
+from scripts.document.device import HEADER, NONE, README, rewritten, table
 
 CHECKED: dict[str, Any] = {
     "device": "NVIDIA H200",
@@ -46,7 +46,7 @@ CHECKED: dict[str, Any] = {
 
 def test_the_readme_is_up_to_date() -> None:
     text = README.read_text(encoding="utf-8")
-    assert rewritten(text) == text, "python scripts/readme_device.py brings it up to date"
+    assert rewritten(text) == text, "python scripts/document/device.py brings it up to date"
 
 
 def test_without_a_device_it_says_so(tmp_path: Path) -> None:

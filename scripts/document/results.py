@@ -1,6 +1,6 @@
 """Rewrite README.md's table of results from the rows of tables 2 and 3.
 
-    python scripts/readme_results.py [--results results/reference]
+    python scripts/document/results.py [--results results/reference]
 
 What stands between the two markers is generated; a test fails where it is out of date.
 """
@@ -12,12 +12,12 @@ import sys
 from specfit.base.entry import needs_extras, script
 
 with needs_extras():
-    from scripts.readme_device import README
+    from scripts.document.device import README
     from specfit.report.artifact import options_of, reader_of
     from specfit.report.artifacts.front import readme_table
     from specfit.report.reader import ResultsReader
 
-BEGIN, END = "<!-- results: python scripts/readme_results.py -->", "<!-- end of results -->"
+BEGIN, END = "<!-- results: python scripts/document/results.py -->", "<!-- end of results -->"
 
 
 def rewritten(text: str, reader: ResultsReader) -> str:

@@ -1,6 +1,6 @@
 """Writes a Qwen3 MoE checkpoint as a GGUF in float32 for llama.cpp, a third engine.
 
-    python scripts/export_gguf.py <checkpoint folder> <file.gguf>
+    python scripts/device/export_gguf.py <checkpoint folder> <file.gguf>
 
 Needs the package `gguf`. The folder is one that the engine runs; quantising is llama.cpp's own.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from specfit.base.entry import script  # noqa: E402
