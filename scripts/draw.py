@@ -11,12 +11,18 @@ is and what is missing, for the report. The committed tables are those of the co
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from specfit.base.entry import needs_extras, script
 
 with needs_extras():
     from specfit.report.artifact import options_of, reader_of, variant_words
     from specfit.report.draw import draw, names_of, split_names
+    from specfit.storage import atomic
+
+FRONT = "figure_front"
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+"""The README's picture is the front figure of the repository's own results."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,7 +33,13 @@ def main(argv: list[str] | None = None) -> int:
     named, options.arguments = split_names(options.arguments)
     names = names_of(options.tables, [*options.only, *named], options.results)
     reader, out = reader_of(options)
-    return draw(reader, out, names, variant_words(options), index=not options.tables)
+    code = draw(reader, out, names, variant_words(options), index=not options.tables)
+    picture = out / "figures" / f"{FRONT}.png"
+    is_plain = options.results.resolve() == IMAGES.parents[1] / "results" and not reader.variant
+    if FRONT in names and is_plain and picture.is_file():
+        IMAGES.mkdir(exist_ok=True)
+        atomic.write_file(IMAGES / "front.png", lambda path: path.write_bytes(picture.read_bytes()))
+    return code
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from specfit import __version__
 
-COMMANDS = ("run", "record", "replay", "calibrate", "probe", "doctor", "advise", "explain")
+COMMANDS = ("run", "record", "replay", "calibrate", "probe", "doctor", "advise", "explain", "show")
+COMPLETION = "completion"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"specfit {__version__}")
         return 0
     command, *rest = words
+    if command == COMPLETION:
+        return print_completion(rest)
     if command not in COMMANDS:
         close = difflib.get_close_matches(command, COMMANDS, n=1)
         hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(COMMANDS)}"
@@ -34,6 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def print_completion(words: Sequence[str]) -> int:
+    """Exit code: 0 after the shell's script, 2 after one sentence."""
+    from specfit.base.entry import needs_extras, print_error
+    from specfit.base.types import SpecfitError
+
+    if list(words) not in (["bash"], ["zsh"]):
+        print_error(SpecfitError('name a shell, as in eval "$(specfit completion bash)"; or zsh'))
+        return 2
+    with needs_extras():
+        from specfit.workflows.completion import script_of
+    print(script_of(words[0], COMMANDS))
+    return 0
+
+
 def listing() -> str:
     """The commands, each with the first line of its module."""
     lines = ["usage: specfit <command> [key=value ..]", ""]
@@ -41,7 +58,8 @@ def listing() -> str:
         source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
         about = " ".join((ast.get_docstring(ast.parse(source)) or "").split("\n\n")[0].split())
         lines.append(f"  {name:10} {about.partition('`: ')[2]}")
-    return "\n".join([*lines, "", "`specfit <command> --help` lists the values of a command."])
+    lines += ["", "`specfit <command> --help` lists the values of a command."]
+    return "\n".join([*lines, '`eval "$(specfit completion bash)"` completes them; or zsh.'])
 
 
 if __name__ == "__main__":

@@ -30,10 +30,12 @@ ROOMS: dict[str, set[str]] = {
     "workflows": set(),
 }
 ROOMS["workflows"] = set(ROOMS)
-DOORS = ("run", "record", "replay", "calibrate", "probe", "doctor", "advise", "explain")
+DOORS = ("run", "record", "replay", "calibrate", "probe", "doctor", "advise", "explain", "show")
 TOP = {"__init__", "__main__", "api", *DOORS}
 ALLOWED = (
-    ROOMS | {door: {"base", "workflows"} for door in DOORS} | {"__main__": set(), "api": set(ROOMS)}
+    ROOMS
+    | {door: {"base", "workflows"} for door in DOORS}
+    | {"__main__": {"base", "workflows"}, "api": set(ROOMS)}
 )
 ALLOWED["explain"] = {"base", "storage", "report"}
 

@@ -197,6 +197,20 @@ class GpuConfig(Section):
         hash_default=None,
         measured=False,
     )
+    host_memory_gb: float | None = key(
+        None,
+        "RAM of a machine that doctor and advise plan for; null: this machine's",
+        above=0,
+        hashed=False,
+        measured=False,
+    )
+    display_gb: float = key(
+        0.0,
+        "of memory_bytes, taken by a desktop's display: about 1 (doctor, advise, cache_slots=fit)",
+        at_least=0,
+        hashed=False,
+        measured=False,
+    )
     profile: str | None = key(
         None,
         "a probe's file: gives every value above, with gpu=local",
@@ -380,6 +394,13 @@ class RunConfig(Section):
     trace: str | None = key(
         None, "a request id: write its timeline as a Chrome trace", hashed=False
     )
+    compare: bool | None = key(
+        None,
+        "true: beside AR, AR + cache and EAGLE-3 + cache, recorded and replayed; false: alone; "
+        "null: true for the packaged models, else beside finished runs",
+        hashed=False,
+    )
+    show: int = key(0, "so many requests: prompt, answer, reference", at_least=0, hashed=False)
 
     @property
     def request_limit(self) -> int | None:

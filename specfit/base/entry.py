@@ -5,11 +5,30 @@ Imports nothing but the standard library: it must work where nothing else is ins
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from specfit.base.types import SpecfitError
+
+
+def _age_s() -> float:
+    """Seconds that this process had lived when this module was imported, which every entry point
+    does before anything large; 0 where the system does not say."""
+    try:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        began = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # starttime of proc(5), after boot
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+    return age if 0 <= age < LONGEST_START_S else 0.0  # a container may count from elsewhere
+
+
+LONGEST_START_S = 60.0
+BEGUN = time.monotonic() - _age_s()
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 EXTRA = {
@@ -26,6 +45,11 @@ EXTRA = {
 """Module -> the extra that installs it; `run` has all others."""
 ALONE = ("gguf", "llama_cpp")
 """Modules that no extra has: one script needs each."""
+
+
+def waited_s() -> float:
+    """Seconds since this process was started: imports, loading, calibration, everything."""
+    return time.monotonic() - BEGUN
 
 
 def print_error(error: Exception) -> None:

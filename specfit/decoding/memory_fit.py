@@ -185,7 +185,11 @@ def placed(
         billed = BILLED_MODELS.get(config.gpu.billed, needs)
         staging += ahead * billed.layers // needs.layers
         needs, where = replace(billed, experts=needs.experts), f"in profile {profile.name}"
-        return Sizing(needs, store, staging, context, profile.memory_bytes, where)
+        free = profile.memory_bytes
+        if free is not None and config.gpu.display_gb:
+            free -= int(config.gpu.display_gb * GB)
+            where += f" without {config.gpu.display_gb:g} GB for a display"
+        return Sizing(needs, store, staging, context, free, where)
     staging += ahead
     if config.offload.tier == "disk":
         free = host_memory().usable if device.type == "cpu" else device_free(device)

@@ -1,7 +1,7 @@
 """What the tables and figures show of a run: each a sum over a sum, with an interval over requests.
 
 A quantity is stated once, as its two counters per request; its value, its interval and its paired
-ratio to another run follow. Copies are counted as the clock bills them (docs/clocks.md).
+ratio to another run follow. Copies are counted as the clock bills them (design, "Billing").
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def closing_table(
         Line("decode speed", s.tokens_per_second, "tokens/s", info.timed),
         Line("committed per cycle", s.committed_per_cycle, "tokens"),
         Line("verified per cycle", s.verified_per_cycle, "nodes"),
-        Line("experts per token", s.experts_per_token, "copies", _prefill_note(s)),
+        _copies_line(run, s),
         Line("hit rate", _percent(s.hit_rate), "%", "decode"),
         *_phase_lines(s, info),
         *_byte_lines(s, info),
@@ -109,14 +109,25 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def _prefill_note(s: Summary) -> str:
-    return f"{number(s.experts_per_token_with_prefill)} with prefill"
+def _copies_line(run: RunRows, s: Summary) -> Line:
+    """As the clock bills them, here as in every table."""
+    from specfit.report.quantities import copy_scale
+
+    scale = copy_scale(run)
+    both = (s.experts_per_token, s.experts_per_token_with_prefill)
+    decode, whole = (None if copies is None else copies * scale for copies in both)
+    note = f"{number(whole)} with prefill"
+    if run.info.billed not in (None, "self"):
+        note += f", billed as {run.info.billed}"
+    return Line("experts per token", decode, "copies", note)
 
 
 def _phase_lines(s: Summary, info: RunInfo) -> list[Line]:
     lines = []
     for phase in PHASES:
         ns, share = s.phase_ns_per_cycle[phase], _percent(s.phase_shares[phase])
+        if not ns and phase != "verify":
+            continue
         note = f"{info.timed}, {number(share)} % of decode"
         if phase == "verify" and s.wait_ns_per_cycle is not None:
             note += f", {number(s.wait_ns_per_cycle / 1e6)} ms of it waiting for copies"
@@ -126,10 +137,7 @@ def _phase_lines(s: Summary, info: RunInfo) -> list[Line]:
 
 def _byte_lines(s: Summary, info: RunInfo) -> list[Line]:
     billed = f"billed as {info.billed}" if info.billed else "billed"
-    return [
-        Line("copied", s.transferred_bytes / 1e9, "GB", "own bytes, prefill included"),
-        Line("copied, billed", s.billed_bytes / 1e9, "GB", billed),
-    ]
+    return [Line("copied", s.billed_bytes / 1e9, "GB", f"{billed}, prefill included")]
 
 
 def _time_lines(s: Summary, info: RunInfo) -> list[Line]:
@@ -138,7 +146,7 @@ def _time_lines(s: Summary, info: RunInfo) -> list[Line]:
     note = f"{number(atlas)} % of it on the atlas, off the clock"
     return [
         Line("timed", s.timed_ns / 1e9, "s", f"{info.timed}, prefill and decode"),
-        Line("elapsed", elapsed_s, "s", note),
+        Line("decoding took", elapsed_s, "s", note),
     ]
 
 

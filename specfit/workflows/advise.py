@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
+from specfit.hardware.memory import GB
+from specfit.hardware.reference_models import BILLED_MODELS
 
 if TYPE_CHECKING:
     from specfit.decoding.resolve import LiveRunSpec
@@ -173,13 +175,46 @@ def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) ->
     place = f"{spec.config.dataset.name}, {spec.config.model.name}"
     told = f"modelled by profile {spec.profile.name}, n = {requests} requests"
     lines = ["", f"{place}, room for {spec.slots} experts of each layer ({told})", ""]
-    lines += table(advice)
+    lines += [*rests_on(spec), ""]
+    lines += table(advice, spec.billing.layer_scale)
     door = "replay" if spec.config.model.source == "traced" else "run"
     command = f"python -m specfit.{door} {shlex.join([*kept, *best.setting.overrides])}"
     lines += ["", "best:", f"  {command}"]
+    if any(item.startswith("prefetch=") for item in best.setting.overrides):
+        lines.append("  (one slot of each layer is the area that early copies come into)")
     other = advice.drafting if best is plain else plain
-    lines += ["", f"why: {sentence(explained(best, other))}"]
+    pair = explained(named(best), named(other))
+    lines += ["", f"why: {sentence(pair)}"]
     return lines + warnings(advice) + cliff(spec)
+
+
+def named(one: Tried) -> Tried:
+    """With how its experts move in its name: there are several AR + cache."""
+    how = moves(one)
+    name = f"{one.setting.name} ({how})" if how else one.setting.name
+    return replace(one, setting=replace(one.setting, name=name))
+
+
+def rests_on(spec: RunSpec) -> list[str]:
+    """Whose texts, acceptance and routing a forecast has, and whose times."""
+    config = spec.config
+    target, head, billed = config.model.name, config.drafter.name, spec.billing.name
+    whose = f"model {target}, head {head}"
+    if config.model.path.startswith("package:") and config.model.source == "checkpoint":
+        whose = "the packaged 14 M model and its head"
+    lines = [f"texts, acceptance and routing: {whose}, on {config.dataset.name}"]
+    if billed not in ("self", target):
+        lines.append(
+            f"times alone stand for {billed}, by profile {spec.profile.name}; a real {billed} "
+            "accepts and routes otherwise, and no GPU has confirmed them"
+        )
+    planned = config.gpu.host_memory_gb
+    billed_model = BILLED_MODELS.get(config.gpu.billed)
+    if planned is not None and billed_model is not None:
+        needed = billed_model.store_bytes / GB
+        verdict = "fit" if needed < planned else "DO NOT FIT"
+        lines.append(f"host memory: the {needed:.1f} GB of experts {verdict} in {planned:g} GB")
+    return lines
 
 
 def cliff(spec: RunSpec) -> list[str]:
@@ -191,7 +226,8 @@ def cliff(spec: RunSpec) -> list[str]:
     return [] if told is None else [f"warning: {told}"]
 
 
-def table(advice: Advice) -> list[str]:
+def table(advice: Advice, copies_each: int = 1) -> list[str]:
+    """Copies are counted as billed: one of ours stands for `copies_each`."""
     from specfit.report.explained import aligned
     from specfit.report.run_summary import number
     from specfit.workflows.advice import speed_over
@@ -204,14 +240,33 @@ def table(advice: Advice) -> list[str]:
         rows.append(
             (
                 one.setting.name,
-                moves(one) if one.setting.can_run else "a bound, not a setting",
+                moves(one) if one.setting.can_run else bound_note(one, advice),
                 number(found.tokens_per_second),
                 "-" if ratio is None else f"{ratio:.2f}x",
                 number(found.total("committed_tokens") / found.total("cycles")),
-                number(found.total("transferred_experts") / found.total("committed_tokens")),
+                number(
+                    copies_each
+                    * found.total("transferred_experts")
+                    / found.total("committed_tokens")
+                ),
             )
         )
     return ["  " + line for line in aligned(rows, left=(0, 1))]
+
+
+def bound_note(one: Tried, advice: Advice) -> str:
+    """Exact routes bound what SpecFit can reach with the same policy and no early copies; other
+    policies, and copies that come early, may be faster."""
+    same = [
+        other
+        for other in advice.tried
+        if other.setting.name == "SpecFit"
+        and not any(item.startswith(("policy=", "prefetch=")) for item in other.setting.overrides)
+    ]
+    speed = one.found.tokens_per_second
+    if all(other.found.tokens_per_second <= speed for other in same):
+        return "cannot be run: a bound on SpecFit with lru and no early copies"
+    return "cannot be run: routes that no predictor has"
 
 
 def moves(one: Tried) -> str:

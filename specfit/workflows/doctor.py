@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from specfit.workflows.run_time import RunTime
 
 GB = 1e9
+TIGHT_BYTES = 8_000_000_000
+"""Of host memory beside the experts, below which a desktop is short of it."""
+DISPLAY_GB = 1.0
 ASSUMED_FIXED_MS = 70.0  # of a forward, where no probe has measured it
 
 
@@ -86,6 +89,8 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
     if sizing is not None:
         if sizing.pack_bytes:
             yield from pack_lines(config, sizing.pack_bytes, device, against)
+        elif (planned := config.gpu.host_memory_gb) is not None:
+            yield from planned_host_lines(sizing.store_bytes, planned, against)
         else:
             yield from host_lines(sizing.store_bytes, device.type == "cuda", against)
         is_typed = "cache_slots" in keys_of(typed)
@@ -98,7 +103,7 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
             config = replace(config, cache_slots=slots)
     check_run(config, named, against)
     if not named.is_here:
-        yield disk_line(named.fetch_bytes)
+        yield disk_line(named.fetch_bytes, sizing)
     if link_gbps is not None and profile.link_gbps is None:
         fixed = profile.fixed_ms or ASSUMED_FIXED_MS
         profile = replace(profile, link_gbps=link_gbps, fixed_ms=fixed)
@@ -257,6 +262,9 @@ def device_lines(
     if fit is None:
         return shown
     yield f"largest slot count that fits: {fit[0]}; {fit[1]}"
+    if not config.gpu.display_gb and sizing.where.startswith("in profile"):
+        beside = replace(sizing, free=sizing.free - int(DISPLAY_GB * GB)).largest()
+        yield f"where a desktop's display takes {DISPLAY_GB:g} GB: {beside}; gpu.display_gb=1"
     return shown
 
 
@@ -276,6 +284,27 @@ def host_lines(store_bytes: int, locks: bool, against: Findings) -> Iterator[str
     yield f"host memory: experts {store_bytes / GB:.1f} GB, {there}{verdict}"
     if locks:
         yield lock_trial(store_bytes)
+
+
+def planned_host_lines(store_bytes: int, planned_gb: float, against: Findings) -> Iterator[str]:
+    """Of a machine that is planned with: its whole RAM is known, not what runs beside."""
+    from specfit.experts.host_weights import MOST_RESERVED
+
+    needed = store_bytes + min(MOST_RESERVED, store_bytes // 8)
+    left = planned_gb * GB - needed
+    line = f"host memory: experts {store_bytes / GB:.1f} GB, {planned_gb:g} GB planned with"
+    if left < 0:
+        line += ": TOO LITTLE"
+        against.problems.append(
+            f"the experts need {needed / GB:.1f} GB of host memory with room beside them, and "
+            f"gpu.host_memory_gb={planned_gb:g}; more memory, or lower model.num_layers"
+        )
+    elif left < TIGHT_BYTES:
+        line += (
+            f": tight, {left / GB:.1f} GB are left for the system, and page-locking that much may "
+            "need its limits raised"
+        )
+    yield line
 
 
 def pack_lines(config: RunConfig, pack_bytes: int, device: Any, against: Findings) -> Iterator[str]:
@@ -310,11 +339,19 @@ def lock_trial(requested: int, seconds: float = 8.0) -> str:
     return f"page-locking: {gib:.0f} GiB locked in {seconds:.0f} s, no refusal"
 
 
-def disk_line(fetch_bytes: int | None) -> str:
+def disk_line(fetch_bytes: int | None, sizing: Any = None) -> str:
+    """Where the hub does not say what a fetch brings, the model's own bytes stand for it."""
     from specfit.models.target.fetch import hub_disk
 
     folder, free = hub_disk()
-    needed = "an unknown number of" if fetch_bytes is None else f"{fetch_bytes / GB:.1f}"
+    if fetch_bytes is not None:
+        needed = f"{fetch_bytes / GB:.1f}"
+    elif sizing is not None:
+        needs = sizing.needs
+        whole = needs.store_bytes + needs.dense_bytes + needs.drafter_bytes
+        needed = f"about {whole / GB:.0f}"
+    else:
+        needed = "an unknown number of"
     return f"disk: {needed} GB to fetch, {free / GB:.1f} free at {folder}"
 
 

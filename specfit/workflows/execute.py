@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
@@ -40,6 +41,9 @@ class Watcher:
     def calibrates(self) -> None:
         """Forced trees are run, which may take a minute."""
 
+    def probes(self) -> None:
+        """One state more has been probed."""
+
     def resumes(self, parts: Iterator[Part]) -> None:
         """Before `starts`: the requests that another process has finished, read when asked for."""
 
@@ -60,6 +64,10 @@ class Watchers(Watcher):
     def calibrates(self) -> None:
         for watcher in self._watchers:
             watcher.calibrates()
+
+    def probes(self) -> None:
+        for watcher in self._watchers:
+            watcher.probes()
 
     def resumes(self, parts: Iterator[Part]) -> None:
         kept = list(parts)
@@ -84,6 +92,7 @@ class Outcome:
     folder: Path
     calibration: Calibration | None
     ran_now: bool
+    calibration_s: float = 0.0  # waited for it
 
 
 def execute(
@@ -102,8 +111,12 @@ def execute(
     if spec.config.force or not (results / (below or "runs") / run_id_of(spec)).is_dir():
         check_writable(results)  # before anything is loaded
     calibration = None
+    begun = time.monotonic()
     if spec.kind.needs_cost:
-        calibration = calibrated_cost(spec, build, results / below, watcher.calibrates)
+        calibration = calibrated_cost(
+            spec, build, results / below, watcher.calibrates, watcher.probes
+        )
+    calibration_s = time.monotonic() - begun
     who = spec.identity(calibration.calibration_id if calibration else None)
     run_id = identity.run_id(who)
     store = RunStore(results / (below or "runs"), run_id, REPLAY_PATIENCE_S if below else 0.0)
@@ -117,7 +130,7 @@ def execute(
         if not store.is_finished():
             job.run(store, watcher)
             store.finish()
-    return Outcome(store.folder, calibration, ran_now=True)
+    return Outcome(store.folder, calibration, True, calibration_s)
 
 
 def run_id_of(spec: RunSpec) -> str:

@@ -15,11 +15,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from specfit import __version__
 from specfit.base.config import RunConfig, declared, from_hydra
 from specfit.base.entry import INTERRUPTED, absent_module, cannot_use, one_line, print_error
-from specfit.base.paths import CONF
+from specfit.base.paths import CONF, PACKAGE
 from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
+from specfit.workflows.command_help import help_template
 from specfit.workflows.hydra_workers import JobResult
 
 TEXTS = (
@@ -43,10 +45,14 @@ def hydra_command(job: Callable[[Any], int]) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    store_schema()
+    store_schema(job.__name__)
     codes: list[int] = []
     hydra_workers.exit_codes.clear()
+    hydra_workers.finished_runs.clear()
     try:
+        if sys.argv[1:] == ["--version"]:
+            print(f"specfit {__version__}")
+            return 0
         sys.argv[1:] = [spelled(argument) for argument in sys.argv[1:]]
         refuse_sampling(sys.argv[1:])
         refuse_flags(sys.argv[1:])
@@ -71,7 +77,23 @@ def hydra_command(job: Callable[[Any], int]) -> int:
         print_error(SpecfitError(lost))
         codes.append(2)
     codes += hydra_workers.exit_codes.values()
+    close_sweep()
+    for line in hydra_workers.log_lines(sys.argv[1:]):
+        print(line)
     return 2 if 2 in codes else max(codes, default=0)
+
+
+def close_sweep() -> None:
+    """One table of everything that a sweep has run."""
+    folders = list(dict.fromkeys(hydra_workers.finished_runs))
+    if not folders:
+        return
+    from specfit.report.comparison import sweep_table
+    from specfit.storage.rows import load_run
+    from specfit.workflows.progress import say
+
+    for line in sweep_table([load_run(folder) for folder in folders]):
+        say(line)
 
 
 def task_of(job: Callable[[Any], int], codes: list[int]) -> Callable[[Any], JobResult | None]:
@@ -82,8 +104,9 @@ def task_of(job: Callable[[Any], int], codes: list[int]) -> Callable[[Any], JobR
         """`codes` of another process is a copy: from there the end of a job is sent home."""
         if hydra_workers.here() != home:
             hydra_workers.prepare_worker()
+            hydra_workers.finished_runs.clear()
             code, sentence = attempt(job, composed)
-            return JobResult(code, sentence) if code else None
+            return JobResult(code, sentence, folders=tuple(hydra_workers.finished_runs))
         codes.append(guarded(job, composed))
         return None
 
@@ -246,9 +269,18 @@ def _inside(text: str, quote: str) -> str:
 
 
 def unknown_key(key: str) -> str:
+    if key == "experiment":
+        return f"experiments are suites: make reproduce SUITE=<name>; {suites()}"
     close = difflib.get_close_matches(key, list(known_keys()), n=1)
     hint = f"did you mean {close[0]}?" if close else "--help lists every key"
     return f"unknown key {key}; {hint}"
+
+
+def suites() -> str:
+    """The names in experiments/, of a checkout."""
+    folder = PACKAGE.parent / "experiments"
+    names = sorted(path.stem for path in folder.glob("*.yaml")) if folder.is_dir() else []
+    return f"suites are {', '.join(names)}" if names else "they are in the repository"
 
 
 def known_keys() -> Iterator[str]:
@@ -299,27 +331,10 @@ def config_of(overrides: Sequence[str]) -> RunConfig:
         raise SpecfitError(explain(error)) from None
 
 
-def store_schema() -> None:
+def store_schema(command: str = "run") -> None:
+    """The schema that conf/config.yaml begins with, and `--help` of this command."""
     from hydra.core.config_store import ConfigStore
 
     store = ConfigStore.instance()
     store.store(name="schema", node=RunConfig)
-    store.store(group="hydra/help", name="specfit", node={"template": help_template()})
-
-
-def help_template() -> str:
-    """`--help`: groups and their choices, every value with what it is for, the composed config."""
-    lines = []
-    for name, item in declared():
-        about, words = item.metadata.get("about", ""), item.metadata.get("one_of", ())
-        said = "; ".join(part for part in (about, ", ".join(words)) if part)
-        if said:
-            lines.append(f"  {name:28}{said}")
-    return "\n".join(
-        (
-            "python -m specfit.<command> group=choice key=value ..",
-            *("", "Groups and their choices:", "", "$APP_CONFIG_GROUPS"),
-            *("Values (null is none):", "", *lines),
-            *("", "The config that these arguments give:", "", "$CONFIG"),
-        )
-    )
+    store.store(group="hydra/help", name="specfit", node={"template": help_template(command)})

@@ -1,8 +1,8 @@
 """Jobs of a sweep in other processes: how each ended, and what can be wrong there.
 
 A launcher (joblib, submitit, Ray) pickles what a job returns, brings it back and does not show it;
-an exception would end the batch. So a bad job returns a `JobResult`, whose unpickling in this
-process prints its sentence and keeps its exit code.
+an exception would end the batch. So a job returns a `JobResult`, whose unpickling in this
+process prints its sentence and keeps its exit code and folders.
 """
 
 from __future__ import annotations
@@ -36,25 +36,41 @@ LIBRARIES = ("joblib.", "ray.", "submitit.")  # whose errors mean a worker, not 
 warnings.filterwarnings("ignore", r"\s*'hydra/launcher/\w+' is validated against", UserWarning)
 
 exit_codes: dict[str, int] = {}
-"""Exit codes of bad jobs that came home, by token: some launchers read a result twice."""
+"""Exit codes of jobs that came home, by token: some launchers read a result twice."""
+
+
+finished_runs: list[str] = []
+"""Folders of a sweep's finished runs, of this process and of those that came home."""
 
 
 class JobResult(Exception):  # noqa: N818 - it says how a job ended, and is no error of ours
-    """How a bad job of another process ended: its exit code, and why unless that was said there."""
+    """How a job of another process ended: its exit code, why it is bad unless that was said there,
+    and the folders of what it finished."""
 
-    def __init__(self, code: int, sentence: str = "", token: str | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        sentence: str = "",
+        token: str | None = None,
+        folders: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(code)
         self.code, self.sentence, self.token = code, sentence, token or uuid.uuid4().hex
+        self.folders = folders
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return keep_exit_code, (self.code, self.sentence, self.token)
+        return keep_exit_code, (self.code, self.sentence, self.token, self.folders)
 
 
-def keep_exit_code(code: int, sentence: str, token: str) -> JobResult:
-    if token not in exit_codes and sentence:
-        print_error(SpecfitError(sentence))
+def keep_exit_code(
+    code: int, sentence: str, token: str, folders: tuple[str, ...] = ()
+) -> JobResult:
+    if token not in exit_codes:
+        if sentence:
+            print_error(SpecfitError(sentence))
+        finished_runs.extend(folders)
     exit_codes[token] = code
-    return JobResult(code, sentence, token)
+    return JobResult(code, sentence, token, folders)
 
 
 def here() -> tuple[str, int]:
@@ -86,6 +102,15 @@ def refuse_absent(arguments: Sequence[str]) -> None:
                     f"hydra/launcher={name} needs {' and '.join(absent)}, and no folder of PATH "
                     "has it; start it where jobs are submitted, or use hydra/launcher=joblib"
                 )
+
+
+def log_lines(arguments: Sequence[str]) -> list[str]:
+    """Where jobs of submitit, which have no terminal, have written what they print."""
+    said = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    if not said.get("hydra/launcher", "").startswith("submitit"):
+        return []
+    folder = f"{said.get('results_dir', 'results')}/sweeps/submitit"
+    return [f"each job's own lines: {folder}/<job>/<job>_0_log.out, and .err beside it"]
 
 
 def is_installed(module: str) -> bool:

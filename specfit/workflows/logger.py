@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from specfit.data.examples import joined_digest
 from specfit.decoding.spec import RunSpec
 from specfit.report.metrics import MEASURES, ratio
 from specfit.report.run_summary import closing_table
@@ -89,6 +90,16 @@ class Logger(Watcher):
             entity=config.entity,
             mode=mode,
             name=f"{spec.config.selector.name}, {spec.slots} slots, {spec.config.dataset.name}",
+            # What can be compared is one group: these requests, whatever decodes them.
+            group=f"{spec.config.dataset.name} {joined_digest(spec.workload.digests)[:8]}",
+            job_type=spec.config.selector.name,
+            tags=[
+                spec.config.model.name,
+                spec.config.dataset.name,
+                f"{spec.slots} slots",
+                f"{spec.clock} clock",
+                spec.profile.name,
+            ],
             config=spec.settled() | {"clock": spec.clock, "device_name": spec.device_name},
             dir=str(self._results),
             reinit="create_new",  # jobs of one process log beside each other

@@ -20,6 +20,7 @@ from rich.progress import Progress as Bar
 from specfit.base.entry import print_error
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
+from specfit.decoding.calibration.trials import STATES
 from specfit.decoding.cycle import Cycle
 from specfit.decoding.spec import RunSpec
 from specfit.hardware.profile import Profile
@@ -106,6 +107,7 @@ class Countdown:
         )
         self._now = now
         self._total = self._done = self._here = self._logged = 0
+        self._noun = "requests"
         self._begun = self._last_end = self._shown = now()
         columns = (
             TextColumn("{task.description}"),
@@ -142,8 +144,9 @@ class Countdown:
         since = self._now() - self._last_end
         return max(0.0, mean * (self._total - self._done) - since)
 
-    def starts(self, total: int, done: int = 0) -> None:
-        self._total, self._done = total, done
+    def starts(self, total: int, done: int = 0, noun: str = "requests") -> None:
+        """So many of what `noun` names; counts what was there before as nothing done here."""
+        self._total, self._done, self._here, self._logged, self._noun = total, done, 0, done, noun
         self._begun = self._last_end = self._shown = self._now()
         self._bar.update(self._task, total=total, completed=done)
         self._bar.start()
@@ -162,7 +165,9 @@ class Countdown:
         elif self._is_due():
             self._shown, self._logged = self._now(), self._done
             said = f"{text}, " if text else ""
-            self._console.print(f"{self._done} of {self._total} requests, {said}{self._times()}")
+            self._console.print(
+                f"{self._done} of {self._total} {self._noun}, {said}{self._times()}"
+            )
         if self._done >= self._total:
             self._bar.stop()
 
@@ -204,6 +209,10 @@ class Progress(Watcher):
 
     def calibrates(self) -> None:
         say("calibrating: no fit for this setting yet (kept for later runs)")
+        self._countdown.starts(STATES, noun="states probed")
+
+    def probes(self) -> None:
+        self._countdown.advances(text="calibrating")
 
     def starts(self, total: int, done: int) -> None:
         if done:

@@ -14,7 +14,8 @@ from specfit.base.config import HASH_DEFAULTS, RunConfig, declared, from_hydra
 from specfit.base.types import SpecfitError
 from specfit.decoding.resolve import LiveRunSpec, resolve
 from specfit.storage import identity
-from specfit.workflows.hydra_cli import compose, help_template, store_schema
+from specfit.workflows.command_help import help_template
+from specfit.workflows.hydra_cli import compose, store_schema
 from specfit.workflows.hydra_workers import LAUNCHERS, is_installed
 from tests.fakes.runnable import EXPERTS, Command, Runnable
 
@@ -71,10 +72,10 @@ def test_every_value_of_a_run_says_what_it_is_for_and_help_shows_it() -> None:
     assert bare == groups | {"calibration", "record", "offload"}, (
         "a group is explained in conf/config.yaml"
     )
-    shown = help_template()
-    assert "level_cost_ms               of a drafted level" in shown
-    assert "selector.k                  verified nodes at most" in shown
-    assert "device                      auto, cpu, cuda" in shown
+    shown = help_template("run")
+    assert "  level_cost_ms=0.0                       of a drafted level" in shown
+    assert "  selector.k=7                            verified nodes at most" in shown
+    assert "  device=auto                             auto, cpu, cuda" in shown
 
 
 def test_the_defaults_are_declared_once() -> None:
@@ -217,5 +218,5 @@ def test_a_sweep_over_slots(command: Command, runnable: Runnable, tmp_path: Path
     settings = ("-m", f"results_dir={tmp_path}", "limit=1", "max_new_tokens=3")
     ended = command(*runnable.overrides, *settings, "selector=ar_cache", "cache_slots=0,all")
     assert (ended.code, ended.err) == (0, "")
-    said = [line for line in ended.out.splitlines() if line.startswith("system")]
-    assert [line.split()[-2] for line in said] == ["0", str(EXPERTS)]
+    (said,) = [line for line in ended.out.splitlines() if line.startswith("tokens/s ")]
+    assert said.split()[1:] == ["0", "slots", str(EXPERTS), "slots"]

@@ -30,7 +30,7 @@ def check_command(command: str) -> None:
         check_values(words[3:])
     elif words[0] == "specfit":
         assert words[1] in COMMANDS
-        if words[1] != "explain":
+        if words[1] not in ("explain", "show"):
             check_values(words[2:])
     else:
         script = words[1] if words[0] == "python" else words[0]

@@ -20,7 +20,7 @@ def test_every_door_is_listed_with_what_it_does(capsys: pytest.CaptureFixture[st
     assert set(COMMANDS) == doors - {"__init__", "__main__", "api"}
     for words in ([], ["--help"]):
         assert main(words) == 0
-        lines = [line.split() for line in capsys.readouterr().out.splitlines()[2:-2]]
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()[2:-3]]
         assert [line[0] for line in lines] == list(COMMANDS)
         assert all(len(line) > 4 for line in lines)
 

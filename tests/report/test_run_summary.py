@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from specfit.report.quantities import BILLED_EXPERT_BYTES
 from specfit.report.run_summary import Line, closing_table, number, render
 from specfit.storage.tables import MachineState, RequestFlags
-from tests.fakes.rows import part, rows_of
+from tests.fakes.rows import EXPERT_BYTES, part, rows_of
 
 OURS = rows_of([part("a", (1, 4, 4)), part("b", (1, 2))], billed="qwen3-30b-a3b")
 AR = rows_of([part("a", (1, 1, 1)), part("b", (1, 1))], "b" * 12, selector="ar", cache_slots=0)
@@ -17,12 +18,15 @@ def test_closing_table_says_what_was_asked_for() -> None:
     assert said["decode speed"] == "833 tokens/s (modelled)"
     assert said["committed per cycle"] == "3.33 tokens"
     assert said["verified per cycle"] == "2.33 nodes"
-    assert said["experts per token"] == "1.20 copies (1.67 with prefill)"
+    billed = 6 * EXPERT_BYTES / BILLED_EXPERT_BYTES["qwen3-30b-a3b"]  # of the billed model's
+    decode, whole = number(1.2 * billed), number(5 / 3 * billed)
+    told = f"{decode} copies ({whole} with prefill, billed as qwen3-30b-a3b)"
+    assert said["experts per token"] == told
     assert said["hit rate"] == "60.0 % (decode)"
     assert said["verify per cycle"].startswith("3.00 ms (modelled, 75.0 % of decode, 2.00 ms")
-    assert said["copied, billed"].endswith("(billed as qwen3-30b-a3b)")
+    assert said["copied"].endswith("(billed as qwen3-30b-a3b, prefill included)")
     assert said["timed"] == "0.0200 s (modelled, prefill and decode)"
-    assert said["elapsed"] == "0.0400 s (50.0 % of it on the atlas, off the clock)"
+    assert said["decoding took"] == "0.0400 s (50.0 % of it on the atlas, off the clock)"
     assert said["requests"] == "2"
     assert said["clock, profile, device"] == "modelled, paper_main, a processor"
     assert "speed-up over ar" not in said

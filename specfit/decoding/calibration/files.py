@@ -66,11 +66,13 @@ def calibrated_cost(
     build: BuildRuntime,
     results: Path | None = None,
     begins: Callable[[], None] | None = None,
+    seen: Callable[[], None] | None = None,
 ) -> Calibration:
     """Found in results/calibrations or in the file that `calibration.path` names, else made there.
 
     One that the package ships is copied to results/calibrations first. `begins` is called before
-    trees are forced, which may take a minute. Without `results` nothing is looked up or kept, for
+    trees are forced, which may take a minute, and `seen` after each of the states they are forced
+    in. Without `results` nothing is looked up or kept, for
     settings that are tried in passing.
     Raises SpecfitError for a given file that was made for another setting.
     """
@@ -87,7 +89,7 @@ def calibrated_cost(
         return _read(spec, path, expected, calibration_id)
     if begins is not None:
         begins()
-    document = _document(spec, build, calibration_id, expected, run_trials(spec, build))
+    document = _document(spec, build, calibration_id, expected, run_trials(spec, build, seen))
     path.parent.mkdir(parents=True, exist_ok=True)
     # Jobs of one sweep may calibrate at once: all of them go by one fit.
     (write_json if spec.config.force else write_json_once)(path, document)

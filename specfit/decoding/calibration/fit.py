@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -26,7 +26,10 @@ def calibration_slots(spec: RunSpec) -> int:
     return min(spec.config.calibration.slots, spec.geometry.experts)
 
 
-def run_trials(spec: RunSpec, build: BuildRuntime) -> list[TreeTrial]:
+def run_trials(
+    spec: RunSpec, build: BuildRuntime, seen: Callable[[], None] | None = None
+) -> list[TreeTrial]:
+    """`seen` is called after each probed state."""
     if spec.config.policy == CLAIRVOYANT:
         spec = replace(spec, config=replace(spec.config, policy="lru"))
     runtime = build(spec, calibration_slots(spec), True)
@@ -47,7 +50,7 @@ def run_trials(spec: RunSpec, build: BuildRuntime) -> list[TreeTrial]:
         empty = runtime.target.residency()
         prober.run(spec.questions.requests())
         runtime.target.restore(empty)
-    return prober.run(spec.questions.requests())
+    return prober.run(spec.questions.requests(), seen)
 
 
 def columns_of(trials: Sequence[TreeTrial]) -> tuple[list[int], list[int], list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,7 @@ POSITIONS = (8, 24, 48)
 """Committed tokens at which a question is probed; with three questions, the paper's nine states."""
 
 QUESTIONS = 3
+STATES = QUESTIONS * len(POSITIONS)
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class TreeTrials:
         prefetch_hooks: PrefetchHooks | None = None,
     ) -> None:
         self._target, self._drafter, self._k = target, drafter, k
+        self._seen: Callable[[], None] | None = None
         self._num_experts = num_experts
         searching = SpecFit(CostModel(np.ones(k + 1), 1.0), num_experts, k)
         self._forced = ForcedTree(searching, drafter.max_depth)
@@ -119,8 +121,11 @@ class TreeTrials:
         self._prober = Decoder(target, drafter, self._routes, self._forced, clock, prefetch_hooks)
         self._walker = Decoder(target, None, self._routes, Walking("ar_cache"), clock)
 
-    def run(self, requests: Iterator[Request]) -> list[TreeTrial]:
-        """Probes of the first QUESTIONS requests that are long enough."""
+    def run(
+        self, requests: Iterator[Request], seen: Callable[[], None] | None = None
+    ) -> list[TreeTrial]:
+        """Probes of the first QUESTIONS requests that are long enough; `seen` after each state."""
+        self._seen = seen
         probes: list[TreeTrial] = []
         for request in requests:
             try:
@@ -145,6 +150,8 @@ class TreeTrials:
         while session.stop_reason is None:
             if len(session.output_ids) in POSITIONS:
                 probes += self._state(session)
+                if self._seen is not None:
+                    self._seen()
                 if len(session.output_ids) == POSITIONS[-1]:
                     return probes
             self._drafter.extend(np.asarray(session.fresh_tokens), session.fresh_features)

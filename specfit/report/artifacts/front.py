@@ -1,0 +1,133 @@
+"""The README's picture and its table: decode speed of the systems on both workloads."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from specfit.report.artifacts.systems import Runs, ours_of, runs_of, shown
+from specfit.report.figures import Drawing, bars, paper_handle
+from specfit.report.footer import INTERVALS, words_of
+from specfit.report.metrics import shared_requests
+from specfit.report.paper_values import Claim, claims_of
+from specfit.report.quantities import QUANTITIES
+from specfit.report.reader import ResultsReader
+from specfit.report.styles import Workload, style_of, workload_of
+from specfit.report.table_format import measured
+
+SUITES = ("table_2", "table_3")
+"""Of one workload each, at the primary cache."""
+
+LINES: tuple[tuple[str, str, str | None], ...] = (
+    ("ar", "speed", None),
+    ("ar_cache", "speed", None),
+    ("eagle3_cache", "speed", None),
+    ("specfit", "speed", None),
+    ("specfit", "speed", "eagle3_cache"),
+    ("specfit", "speed", "ar_cache"),
+    ("specfit", "speed", "ar"),
+    ("eagle3", "speed", "ar"),
+    ("specfit", "experts", "eagle3_cache"),
+)
+"""System, quantity, and the system it is divided by."""
+
+NAMES = {"speed": "tokens/s", "experts": "experts per token"}
+
+
+def figure_front(reader: ResultsReader) -> Drawing:
+    """Decode speed of five systems on both workloads, the paper's values beside them."""
+    runs = {suite: runs_of(reader, suite) for suite in SUITES}
+    every = [run for one in runs.values() for run in one.values()]
+    speeds = {
+        suite: {system: QUANTITIES["speed"].of(run) for system, run in one.items()}
+        for suite, one in runs.items()
+    }
+    published = {
+        suite: {
+            c.system: c.value
+            for c in claims_of(suite)
+            if c.quantity == "speed" and c.against is None
+        }
+        for suite in SUITES
+    }
+    titles = {suite: "\n".join(workload_in(one).lines) for suite, one in runs.items()}
+    told = [
+        f"{workload_in(runs[suite]).short}: "
+        + ", ".join(f"{style_of(s).label} {speeds[suite][s].value:.1f}" for s in speeds[suite])
+        for suite in SUITES
+    ]
+    alt = f"Decode speed in tokens/s ({words_of(every)}), by system. {'; '.join(told)}."
+
+    def paint(figure: Any) -> None:
+        axes = figure.subplots(1, 2)
+        unit = f"tokens/s ({words_of(every)})"
+        for panel, suite in zip(axes, SUITES, strict=True):
+            bars(panel, speeds[suite], titles[suite], unit, published[suite])
+        axes[1].set_yticklabels([])
+        figure.legend(
+            handles=[paper_handle("the paper's (another model, real hardware)")],
+            loc="outside lower center",
+        )
+
+    stamp = reader.stamp(every, *SUITES, extra=[INTERVALS.replace("Brackets", "Bars")])
+    return Drawing("figure_front", "Decode speed by system", 2.6, stamp, alt, paint)
+
+
+def workload_in(runs: Runs) -> Workload:
+    """The one workload of a suite's runs."""
+    return workload_of(next(iter(runs.values())).info)
+
+
+def readme_table(reader: ResultsReader) -> str:
+    """Markdown: each quantity, the paper's value and ours for both workloads, and the clock."""
+    runs = {suite: runs_of(reader, suite) for suite in SUITES}
+    every = [run for one in runs.values() for run in one.values()]
+    named = [workload_in(one).label for one in runs.values()]
+    heads = [
+        "",
+        *(f"{words}: {whose}" for words in named for whose in ("paper", "ours")),
+    ]
+    rows = [[*heads, "clock of ours"], ["---", *["---:"] * 4, "---"]]
+    for system, quantity, against in LINES:
+        name = f"{style_of(system).label}, {NAMES[quantity]}"
+        cells = [name if against is None else f"{name}, against {style_of(against).label}"]
+        for suite in SUITES:
+            claim = _claim(suite, system, quantity, against)
+            ours = ours_of(claim, runs[suite])
+            assert ours is not None, "both suites run every system"
+            published = "-" if claim.value != claim.value else shown(claim, claim.value)
+            bold = against is not None and ours.high is not None and _is_loss(quantity, ours.value)
+            value = measured(ours, partial(shown, claim)).text
+            cells += [published + "*" * (claim.inferred and published != "-"), _bold(value, bold)]
+        rows.append([*cells, words_of(every)])
+    rows.append(["SpecFit: requests with the ids of AR", *_ids(runs), "-"])
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+def _claim(suite: str, system: str, quantity: str, against: str | None) -> Claim:
+    """The paper's, or one without a value where it publishes none."""
+    for claim in claims_of(suite):
+        if (claim.system, claim.quantity, claim.against) == (system, quantity, against):
+            return claim
+    return Claim(suite, "", "", 48, system, quantity, float("nan"), against)
+
+
+def _is_loss(quantity: str, value: float | None) -> bool:
+    worse = QUANTITIES[quantity].better * ((value or 1.0) - 1.0)
+    return worse < 0
+
+
+def _bold(text: str, bold: bool) -> str:
+    return f"**{text}**" if bold else text
+
+
+def _ids(runs: dict[str, Any]) -> list[str]:
+    cells = []
+    for one in runs.values():
+        shared, _ = shared_requests(one["specfit"], one["ar"])
+        left, right = (
+            one[name].requests.set_index("request_id")["output_ids"] for name in ("specfit", "ar")
+        )
+        same = sum(list(left[name]) == list(right[name]) for name in shared)
+        cells += ["-", _bold(f"{same} of {len(shared)}", same < len(shared))]
+    return cells

@@ -1,0 +1,49 @@
+"""A card and memory that are planned with, a display, and whose numbers a forecast has."""
+
+from __future__ import annotations
+
+import pytest
+
+from specfit.base.config import UNHASHED, RunConfig
+from specfit.base.types import SpecfitError
+from specfit.decoding.resolve import resolve
+from specfit.workflows.advise import rests_on
+from specfit.workflows.doctor import Findings, planned_host_lines
+from specfit.workflows.hydra_cli import config_of
+
+EXPERTS = 58_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("planned", "said", "problems"),
+    [(96, "96 GB planned with", 0), (64, "tight, 4.9", 0), (32, "TOO LITTLE", 1)],
+)
+def test_planned_memory_holds_the_experts_or_is_a_problem(
+    planned: float, said: str, problems: int
+) -> None:
+    against = Findings()
+    (line,) = planned_host_lines(EXPERTS, planned, against)
+    assert said in line and len(against.problems) == problems
+    assert all("59.1 GB" in problem and "more memory" in problem for problem in against.problems)
+
+
+def config(*words: str) -> RunConfig:
+    return config_of(["gpu=rtx4090", "cache_slots=fit", *words])
+
+
+def test_a_display_takes_slots_and_the_key_itself_is_of_no_id() -> None:
+    whole, beside = (resolve(config(*words)).slots for words in ((), ("gpu.display_gb=1",)))
+    assert whole == 46 and beside == 44  # 0.453 GB a slot, 0.12 GB to spare
+    assert {"gpu.display_gb", "gpu.host_memory_gb", "compare", "show"} <= UNHASHED
+    for words in ("gpu.host_memory_gb=0", "gpu.display_gb=-1"):
+        with pytest.raises(SpecfitError, match="must be"):
+            config(words)
+
+
+def test_a_forecast_says_whose_acceptance_it_has() -> None:
+    lines = rests_on(resolve(config("gpu.host_memory_gb=64")))
+    assert "packaged 14 M model" in lines[0] and "embedded_gsm8k" in lines[0]
+    assert "times alone stand for qwen3-30b-a3b" in lines[1] and "no GPU has confirmed" in lines[1]
+    assert lines[2] == "host memory: the 58.0 GB of experts fit in 64 GB"
+    assert rests_on(resolve(config("gpu.host_memory_gb=32")))[2].endswith("DO NOT FIT in 32 GB")
+    assert len(rests_on(resolve(config_of(["gpu.billed=self"])))) == 1
