@@ -81,7 +81,7 @@ def test_names_may_stand_alone_beside_overrides(tmp_path: Path) -> None:
 
 
 def test_an_unknown_word_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["table_1", "--results", str(tmp_path)]) == 2
+    assert script(lambda: main(["table_1", "--results", str(tmp_path)])) == 2
     assert capsys.readouterr().err.startswith("specfit: no artifact is called table_1; there is")
     assert not list(tmp_path.iterdir())
 
