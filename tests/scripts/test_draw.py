@@ -80,9 +80,11 @@ def test_names_may_stand_alone_beside_overrides(tmp_path: Path) -> None:
     assert "missing" in json.loads((empty / "artifacts.json").read_text())["table_2"]
 
 
-def test_an_unknown_word_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert script(lambda: main(["table_1", "--results", str(tmp_path)])) == 2
-    assert capsys.readouterr().err.startswith("specfit: no artifact is called table_1; there is")
+def test_an_unknown_word_is_one_sentence_and_nothing_is_written(tmp_path: Path) -> None:
+    command = [sys.executable, str(DRAW), "table_1", "--results", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("specfit: no artifact is called table_1; there is")
     assert not list(tmp_path.iterdir())
 
 

@@ -19,6 +19,12 @@ class Section:
 
 SECTIONS = (
     Section(
+        "both",
+        "Both workloads",
+        "The README's picture.",
+        ("figure_front",),
+    ),
+    Section(
         "acceptance",
         "Gain against acceptance",
         "What SpecFit gains over EAGLE-3 with the same cache, by what EAGLE-3 commits: one point a "
