@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from specfit.report.explain import phase_sums
 from specfit.report.explained import aligned
 from specfit.report.intervals import Interval
+from specfit.report.machines import unequal
 from specfit.report.metrics import mean_measures, shared_requests, totals
 from specfit.report.quantities import QUANTITIES
 from specfit.report.run_summary import failures, number
@@ -144,9 +145,14 @@ def equal_ids(a: RunRows, b: RunRows) -> tuple[int, int]:
 def _over(run: RunRows, base: RunRows) -> str | None:
     """What `run` gains or loses against `base`, and by what."""
     speed = QUANTITIES["speed"].ratio(run, base)
+    ours, theirs = label_of(run.info), label_of(base.info)
+    if differs := unequal(run, base):
+        return (
+            f"{ours} and {theirs} had unequal machines ({'; '.join(differs)}), so their times are "
+            "not divided; run both again on one machine in one state."
+        )
     if speed.value is None:
         return None
-    ours, theirs = label_of(run.info), label_of(base.info)
     if speed.low is not None and speed.high is not None and speed.low <= 1 <= speed.high:
         head = f"{ours} and {theirs} cannot be told apart here ({bracketed(speed)})"
     elif speed.value >= 1:

@@ -103,7 +103,7 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
             config = replace(config, cache_slots=slots)
     check_run(config, named, against)
     if not named.is_here:
-        yield disk_line(named.fetch_bytes, sizing)
+        yield disk_line(named, sizing)
     if link_gbps is not None and profile.link_gbps is None:
         fixed = profile.fixed_ms or ASSUMED_FIXED_MS
         profile = replace(profile, link_gbps=link_gbps, fixed_ms=fixed)
@@ -339,14 +339,14 @@ def lock_trial(requested: int, seconds: float = 8.0) -> str:
     return f"page-locking: {gib:.0f} GiB locked in {seconds:.0f} s, no refusal"
 
 
-def disk_line(fetch_bytes: int | None, sizing: Any = None) -> str:
-    """Where the hub does not say what a fetch brings, the model's own bytes stand for it."""
+def disk_line(named: Named, sizing: Any = None) -> str:
+    """Where the hub does not say what a fetch brings, a known model's own bytes stand for it."""
     from specfit.models.target.fetch import hub_disk
 
     folder, free = hub_disk()
-    if fetch_bytes is not None:
-        needed = f"{fetch_bytes / GB:.1f}"
-    elif sizing is not None:
+    if named.fetch_bytes is not None:
+        needed = f"{named.fetch_bytes / GB:.1f}"
+    elif sizing is not None and named.target is None and not sizing.unknown:
         needs = sizing.needs
         whole = needs.store_bytes + needs.dense_bytes + needs.drafter_bytes
         needed = f"about {whole / GB:.0f}"

@@ -68,3 +68,11 @@ def test_equal_and_modelled_runs_are_compared() -> None:
     assert unequal(run("specfit", "modelled"), run("ar", "modelled", throttle_reasons=4)) == ()
     assert QUANTITIES["speed"].ratio(run("specfit"), run("ar")).value is not None
     assert "unequal" not in stamp_of([run("specfit"), run("ar")], "live").text
+
+
+def test_the_sentences_of_a_comparison_ask_first() -> None:
+    from specfit.report.comparison import _over
+
+    said = _over(run("specfit"), run("ar_cache", throttle_reasons=4))
+    assert said is not None and "unequal machines (throttle reasons: 0" in said
+    assert "unequal" not in str(_over(run("specfit"), run("ar_cache")))
