@@ -193,6 +193,7 @@ def test_a_real_row_through_the_whole_pipeline(
     name, first, note = REAL[dataset]
     settings = (f"dataset={dataset}", f"dataset.path={specfit_data / name}", "limit=1")
     sizes = ("max_new_tokens=12", "dataset.max_document_tokens=64", f"results_dir={tmp_path}")
+    sizes = (*sizes, "compare=false")
     plain = command("selector=ar", *settings, *sizes)
     assert (plain.code, plain.err) == (0, "") and f"rows: {note}" in plain.out
     drafted = command("selector=eagle3_cache", *settings, *sizes)

@@ -149,7 +149,7 @@ def test_chances_of_another_target_are_refused() -> None:
         np.zeros((0, 1, 1), dtype=np.int64),
         np.zeros((1, 1, 8), dtype=np.uint8),
     )
-    with pytest.raises(SpecfitError, match="knows 8 experts a layer, and the target has 16"):
+    with pytest.raises(SpecfitError, match="has 8 experts a layer, and the target has 16"):
         chances_of(routes, 16)
 
 
