@@ -38,14 +38,14 @@ class Sizes:
     """How much text each stage reads."""
 
     tokenizer_documents: int = 4000  # of every source
-    train_tokens: int = 20_000_000
+    train_tokens: int = 28_000_000
     held_out_tokens: int = 60_000  # of every source and split
     generated_documents: int = 1000  # of every source, for the drafter
-    statistics_rows: int = 12  # of 1,024 tokens, of every source and split
+    statistics_documents: int = 120  # of every source and split
     digest_documents: int = 200
 
 
-SMOKE_SIZES = Sizes(300, 200_000, 8_000, 4, 1, 20)
+SMOKE_SIZES = Sizes(300, 200_000, 8_000, 4, 4, 20)
 PLAN_DRAFTER = drafter.DrafterPlan()
 
 
@@ -144,11 +144,11 @@ def write_statistics(job: Job) -> None:
     """Of the stored, rounded weights. Held-out text only."""
     model = target.load(job.target_folder)
     splits = {name: job.held_out(name) for name in ("development", "evaluation")}
-    rows = job.sizes.statistics_rows
-    statistics = report.target_statistics(model, splits, rows)
+    documents = job.sizes.statistics_documents
+    statistics = report.target_statistics(model, splits, documents)
     export.write_json(job.work / "target_statistics.json", statistics)
     head = load_head(job.work / "drafter", model.config).float()
-    statistics = report.drafter_statistics(head, model, splits, rows, PLAN_DRAFTER.steps_ahead)
+    statistics = report.drafter_statistics(head, model, splits, documents, PLAN_DRAFTER.steps_ahead)
     export.write_json(job.work / "drafter_statistics.json", statistics)
 
 

@@ -36,8 +36,7 @@ class DrafterPlan:
     peak_rate: float = 2e-3
     warmup_steps: int = 50
     steps_ahead: int = 6  # T of the training-time test
-    rows: int = 4
-    length: int = 512
+    tokens_per_step: int = 2048
     step_decay: float = 0.8
     prompt_weight: float = 0.2  # answer tokens count 1
 
@@ -133,7 +132,7 @@ def train(
     minutes: float,
     processes: int,
 ) -> None:
-    """Train until `minutes` are spent, every batch in equal parts from `streams`; goes on from
+    """Train until `minutes` are spent, batches from `streams` in turn; goes on from
     work/drafter.pt where that exists."""
     shared = DrafterWork(head, target, plan)
     optim = torch.optim.AdamW(
@@ -151,7 +150,7 @@ def train(
     saved_s = reported_s = budget.elapsed_s
     while budget.fraction < 1.0:
         rate = learning_rate(plan.peak_rate, step, plan.warmup_steps, budget.fraction)
-        values = workers.gradients(*mixed_rows(streams, step, plan))
+        values = workers.gradients(*batch(streams, step, plan))
         update(optim, workers.parameters, rate, clip=0.5)
         step += 1
         if budget.elapsed_s - reported_s > REPORT_EVERY_S or step == 1:
@@ -166,17 +165,15 @@ def train(
     report(head, target, development, curve, plan, step, values, budget.elapsed_s)
 
 
-def mixed_rows(streams: list[Stream], step: int, plan: DrafterPlan) -> tuple[Tensor, Tensor]:
-    """ids and assistant marks [rows, L + 1] of one step; rows alternate between the streams."""
-    each = plan.rows // len(streams)
-    parts = [s.rows(step * each * plan.length, each, plan.length) for s in streams]
-    ids = torch.stack([part[0] for part in parts], dim=1).flatten(0, 1)
-    return ids, torch.stack([part[1] for part in parts], dim=1).flatten(0, 1)
+def batch(streams: list[Stream], step: int, plan: DrafterPlan) -> tuple[Tensor, Tensor]:
+    """ids and assistant marks [B, L + 1] of one step; steps alternate between the streams."""
+    stream = streams[step % len(streams)]
+    return stream.batch(step // len(streams), plan.tokens_per_step)
 
 
 @torch.no_grad()
 def agreement(
-    head: EagleHead, target: Qwen3MoeForCausalLM, stream: Stream, rows: int, steps: int
+    head: EagleHead, target: Qwen3MoeForCausalLM, stream: Stream, documents: int, steps: int
 ) -> list[float]:
     """Per step ahead: share of answer positions where head and target have the same top token.
 
@@ -184,8 +181,8 @@ def agreement(
     """
     agreed = torch.zeros(steps)
     counted = torch.zeros(steps)
-    for row in range(rows):
-        ids, assistant = stream.rows(row * 1024, 1, 1024)
+    for index in range(documents):
+        ids, assistant = stream.document(index)
         result = ttt_losses(head, target_batch(target, ids, assistant), steps)
         agreed += torch.tensor(result.agreed)
         counted += torch.tensor(result.counted)
@@ -205,7 +202,7 @@ def report(
     row: dict[str, object] = {"step": step, "elapsed_s": round(elapsed_s)}
     row |= {name: f"{value:.4f}" for name, value in values.items()}
     for name, stream in development.items():
-        values = agreement(head, target, stream, 2, plan.steps_ahead)
+        values = agreement(head, target, stream, 16, plan.steps_ahead)
         row |= {f"{name}_agree_{i}": f"{v:.4f}" for i, v in enumerate(values)}
     curve.add(row)
     print(time.strftime("%H:%M:%S"), " ".join(f"{k}={v}" for k, v in row.items()), flush=True)

@@ -11,8 +11,6 @@ from embedded.stream import Stream
 from torch import Tensor, nn
 from transformers import Qwen3MoeForCausalLM
 
-LENGTH = 1024
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -20,26 +18,24 @@ class Evaluation:
 
     loss: float
     answer_loss: float
-    routes: np.ndarray  # int [R, T, L, K]
+    routes: list[np.ndarray]  # uint8 [T, L, K] of each document
 
 
 @torch.no_grad()
-def evaluate(model: Qwen3MoeForCausalLM, stream: Stream, rows: int) -> Evaluation:
-    """Run `rows` rows of 1,024 tokens from the start of `stream`, one at a time."""
+def evaluate(model: Qwen3MoeForCausalLM, stream: Stream, documents: int) -> Evaluation:
+    """Run the first documents of `stream`, each alone, as a request is."""
     routes, losses, answers = [], [], []
     training = model.training
     model.eval()
-    for row in range(rows):
-        ids, assistant = stream.rows(row * LENGTH, 1, LENGTH)
+    for index in range(documents):
+        ids, assistant = stream.document(index)
         logits, chosen = logits_and_routes(model, ids[:, :-1])
         loss = F.cross_entropy(logits, ids[0, 1:], reduction="none")
         losses.append(loss)
         answers.append(loss[assistant[0, 1:]])
         routes.append(torch.stack(chosen, dim=1).to(torch.uint8).numpy())
     model.train(training)
-    return Evaluation(
-        torch.cat(losses).mean().item(), torch.cat(answers).mean().item(), np.stack(routes)
-    )
+    return Evaluation(torch.cat(losses).mean().item(), torch.cat(answers).mean().item(), routes)
 
 
 def logits_and_routes(model: Qwen3MoeForCausalLM, ids: Tensor) -> tuple[Tensor, list[Tensor]]:

@@ -17,18 +17,20 @@ from specfit.models.drafter.head import EagleHead
 Splits = dict[str, dict[str, Stream]]
 
 
-def target_statistics(target: Qwen3MoeForCausalLM, splits: Splits, rows: int) -> dict[str, Any]:
-    """`rows` rows of 1,024 tokens of every source and split."""
-    return {split: _target_split(target, sources, rows) for split, sources in splits.items()}
+def target_statistics(
+    target: Qwen3MoeForCausalLM, splits: Splits, documents: int
+) -> dict[str, Any]:
+    """Over the first documents of every source and split."""
+    return {split: _target_split(target, sources, documents) for split, sources in splits.items()}
 
 
 def _target_split(
-    target: Qwen3MoeForCausalLM, sources: dict[str, Stream], rows: int
+    target: Qwen3MoeForCausalLM, sources: dict[str, Stream], documents: int
 ) -> dict[str, Any]:
-    results = {name: evaluate(target, stream, rows) for name, stream in sources.items()}
+    results = {name: evaluate(target, stream, documents) for name, stream in sources.items()}
     text = {
         name: {
-            "tokens": rows * 1024,
+            "documents": documents,
             "loss": round(r.loss, 4),
             "perplexity": round(math.exp(r.loss), 3),
             "answer_loss": round(r.answer_loss, 4),
@@ -36,12 +38,12 @@ def _target_split(
         }
         for name, r in results.items()
     }
-    pooled = np.concatenate([r.routes for r in results.values()])
+    pooled = [text for r in results.values() for text in r.routes]
     routes = {name: _routes(r.routes) for name, r in results.items()}
     return {"text": text, "routes": {"all": _routes(pooled), **routes}}
 
 
-def _routes(routes: np.ndarray) -> dict[str, Any]:
+def _routes(routes: list[np.ndarray]) -> dict[str, Any]:
     s = routing.route_statistics(routes)
     return {
         "effective_experts": s.effective.round(1).tolist(),
@@ -68,14 +70,14 @@ def _beside(values: np.ndarray, real: float) -> dict[str, Any]:
 
 
 def drafter_statistics(
-    head: EagleHead, target: Qwen3MoeForCausalLM, splits: Splits, rows: int, steps: int
+    head: EagleHead, target: Qwen3MoeForCausalLM, splits: Splits, documents: int, steps: int
 ) -> dict[str, Any]:
     """Top-1 agreement with the target per step ahead, answer tokens of given text."""
     return {
         split: {
             name: {
-                "tokens": rows * 1024,
-                "agreement": [round(v, 4) for v in agreement(head, target, s, rows, steps)],
+                "documents": documents,
+                "agreement": [round(v, 4) for v in agreement(head, target, s, documents, steps)],
             }
             for name, s in sources.items()
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,39 +29,42 @@ class RouteStatistics:
     hits: dict[int, np.ndarray]  # slots -> [L] LRU hit rate, token by token
 
 
-def route_statistics(routes: np.ndarray) -> RouteStatistics:
-    """routes: integer [R, T, L, K], R separate texts of T consecutive tokens."""
-    layers = routes.shape[2]
-    counts = np.stack(
-        [np.bincount(routes[:, :, i].ravel(), minlength=EXPERTS) for i in range(layers)]
-    )
+def route_statistics(texts: Sequence[np.ndarray]) -> RouteStatistics:
+    """texts: integer [T, L, K] of each, its consecutive tokens."""
+    routes = np.concatenate(list(texts)).astype(np.int64)
+    layers = range(routes.shape[1])
+    counts = np.stack([np.bincount(routes[:, i].ravel(), minlength=EXPERTS) for i in layers])
     share = counts / counts.sum(axis=1, keepdims=True)
     entropy = -(share * np.log(np.maximum(share, 1e-30))).sum(axis=1)
     return RouteStatistics(
         effective=np.exp(entropy),
         starved=(share < 0.05 / EXPERTS).mean(axis=1),
         busiest=share.max(axis=1) * EXPERTS,
-        distinct={span: distinct_experts(routes, span) for span in SPANS},
+        distinct={span: distinct_experts(texts, span) for span in SPANS},
         hits={slots: lru_hit_rates(routes, slots) for slots in SLOTS},
     )
 
 
-def distinct_experts(routes: np.ndarray, span: int) -> np.ndarray:
-    """Mean number of distinct experts that `span` consecutive tokens use, [L]."""
-    used = np.zeros((*routes.shape[:3], EXPERTS), dtype=bool)
-    np.put_along_axis(used, routes.astype(np.int64), True, axis=3)
-    windows = routes.shape[1] - span + 1
-    union = used[:, :windows].copy()
-    for offset in range(1, span):
-        union |= used[:, offset : offset + windows]
-    return union.sum(axis=3).mean(axis=(0, 1))
+def distinct_experts(texts: Sequence[np.ndarray], span: int) -> np.ndarray:
+    """Mean number of distinct experts that `span` consecutive tokens of a text use, [L]."""
+    total, windows = np.zeros(texts[0].shape[1]), 0
+    for text in texts:
+        used = np.zeros((*text.shape[:2], EXPERTS), dtype=bool)
+        np.put_along_axis(used, text.astype(np.int64), True, axis=2)
+        count = max(0, len(text) - span + 1)
+        union = used[:count].copy()
+        for offset in range(1, span):
+            union |= used[offset : offset + count]
+        total += union.sum(axis=(0, 2))
+        windows += count
+    return total / windows
 
 
 def lru_hit_rates(routes: np.ndarray, slots: int) -> np.ndarray:
-    """Hit rate of one LRU cache per layer over the texts one after another, [L]."""
-    texts, tokens, layers, k = routes.shape
-    flat = np.ascontiguousarray(routes.reshape(texts * tokens, layers, k).astype(np.int64))
-    return np.array([_lru_hits(flat[:, i], slots) / (len(flat) * k) for i in range(layers)])
+    """Hit rate of one LRU cache per layer over routes [T, L, K], token by token, [L]."""
+    tokens, layers, k = routes.shape
+    columns = [np.ascontiguousarray(routes[:, i]) for i in range(layers)]
+    return np.array([_lru_hits(column, slots) / (tokens * k) for column in columns])
 
 
 @njit(cache=False)

@@ -17,6 +17,7 @@ from embedded import tokenizer as tok
 from tokenizers import Tokenizer
 
 END = tok.SPECIAL.index(tok.END_OF_TEXT)  # the id of the token after each document
+POOL = 1024  # documents from which batches of like lengths are made
 ENCODE_BATCH = 256  # documents per call of the tokenizer
 
 
@@ -30,15 +31,50 @@ class Stream:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def rows(self, start: int, count: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """`count` rows of `length` + 1 tokens, each from the first document start at or after
-        position `start` + row * `length`, wrapping. Rows begin as prompts do at run time.
-        Returns ids int64 and assistant bool [B, L + 1]."""
-        nominal = (start + length * np.arange(count)) % len(self)
-        begins = self.starts[np.searchsorted(self.starts, nominal) % len(self.starts)]
-        index = (begins[:, None] + np.arange(length + 1)[None, :]) % len(self)
+    def document(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """ids int64 and assistant bool [1, T] of one document, its separator included."""
+        index %= len(self.starts)
+        end = self.starts[index] + self.lengths[index]
+        return self._slices(self.starts[index : index + 1], int(end - self.starts[index]))
+
+    def batch(self, number: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Batch `number` (they wrap) of about `tokens` tokens: ids int64 and assistant bool
+        [B, L + 1]. Every row begins with a document, as at run time, and holds all of it; what is
+        left of a row is the beginning of the next, so nothing is padded."""
+        plan = self._batches(tokens)
+        documents = plan[number % len(plan)]
+        return self._slices(self.starts[documents], int(self.lengths[documents].max()))
+
+    def _batches(self, tokens: int) -> list[np.ndarray]:
+        """Documents of each batch: alike in length within a batch, any length in any order."""
+        if tokens not in self._plans:
+            plan: list[np.ndarray] = []
+            for start in range(0, len(self.starts), POOL):
+                pool = np.arange(start, min(start + POOL, len(self.starts)))
+                pool = pool[np.argsort(self.lengths[pool], kind="stable")][::-1]
+                batches = []
+                while len(pool):
+                    rows = max(2, tokens // int(self.lengths[pool[0]]) // 2 * 2)
+                    batches.append(pool[:rows])
+                    pool = pool[rows:]
+                order = np.random.default_rng(start).permutation(len(batches))
+                plan += [batches[i] for i in order if len(batches[i]) > 1]
+            self._plans[tokens] = plan
+        return self._plans[tokens]
+
+    def _slices(self, starts: np.ndarray, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        index = (starts[:, None] + np.arange(length + 1)[None, :]) % len(self)
         ids = torch.from_numpy(self.tokens[index].astype(np.int64))
         return ids, torch.from_numpy(self.assistant[index])
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each document, its separator included, int64."""
+        return np.diff(self.starts, append=len(self))
+
+    @cached_property
+    def _plans(self) -> dict[int, list[np.ndarray]]:
+        return {}
 
     @cached_property
     def starts(self) -> np.ndarray:

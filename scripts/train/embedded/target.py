@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,14 +14,14 @@ import torch.nn.functional as F
 from embedded import experts, routing
 from embedded import tokenizer as tok
 from embedded.evaluate import Evaluation, evaluate
-from embedded.progress import Budget, Curve, learning_rate, load_checkpoint, save_checkpoint, update
+from embedded.progress import Budget, Curve, learning_rate, load_checkpoint, save_checkpoint
 from embedded.stream import Stream
 from embedded.workers import Workers
 from torch import Tensor, nn
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 CHECKPOINT_EVERY_S = 120
-REPORT_EVERY_S = 150
+REPORT_EVERY_S = 120
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,13 @@ class TargetPlan:
     """Coefficients of one training run; every change of a default goes to docs/log.md."""
 
     peak_rate: float = 3e-3
+    muon_peak_rate: float = 2e-2
     warmup_steps: int = 60
     weight_decay: float = 0.05
     tokens_per_step: int = 4096
-    # (fraction of the budget from which it holds, sequence length)
-    lengths: tuple[tuple[float, int], ...] = ((0.0, 512), (0.85, 1024))
-    balance: float = 1e-1  # per layer
     reuse: float = 2e-1  # of the experts of the tokens just before
-    novelty: float = 1.0  # experts that a cache of 48 slots would have to load
+    balance: float = 1e-1  # per layer; to start with, then steered
+    novelty: float = 1.0  # experts that a cache of 48 slots would have to load; as balance
     prompt_weight: float = 0.1  # of a prompt's token in the loss; an answer's counts 1
 
 
@@ -176,20 +176,63 @@ class RoutingLosses:
         return torch.stack(terms).mean()
 
 
-def sequence_length(plan: TargetPlan, fraction: float) -> int:
-    return [length for start, length in plan.lengths if fraction >= start][-1]
+class Steering:
+    """The two coefficients that pull against each other, moved at every report until the routes of
+    development text are as balanced as the limits ask and as local as the real model's."""
+
+    def __init__(self, plan: TargetPlan, state: dict[str, float] | None) -> None:
+        self.balance = state["balance"] if state else plan.balance
+        self.novelty = state["novelty"] if state else plan.novelty
+
+    def move(self, s: routing.RouteStatistics) -> None:
+        uneven = s.starved.max() > 0.11 or s.effective.min() < 68 or s.busiest.max() > 9
+        self.balance = float(np.clip(self.balance * (1.35 if uneven else 0.9), 2e-2, 1.0))
+        wanted = routing.REAL_HITS[48]
+        low, high = s.hits[48].mean() < wanted - 0.015, s.hits[48].mean() > wanted + 0.01
+        step = 1.25 if low else 0.85 if high else 1.0
+        self.novelty = float(np.clip(self.novelty * step, 0.1, 6.0))
 
 
-def optimizer(model: nn.Module, plan: TargetPlan) -> torch.optim.AdamW:
-    """AdamW; norms and the router are not decayed."""
-    named = list(model.named_parameters())
-    plain = [p for n, p in named if p.ndim < 2 or n.endswith("mlp.gate.weight")]
-    decayed = [p for n, p in named if p.ndim >= 2 and not n.endswith("mlp.gate.weight")]
-    groups = [
-        {"params": decayed, "weight_decay": plan.weight_decay},
-        {"params": plain, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=plan.peak_rate, betas=(0.9, 0.95), fused=True)
+class Optimizers:
+    """Muon for the attention's matrices, AdamW for the rest; norms and the router do not decay.
+
+    Muon halves the tokens that copying needs (docs/log.md). The experts stay with AdamW: torch's
+    Muon takes matrices, not stacks of them.
+    """
+
+    def __init__(self, model: nn.Module, plan: TargetPlan) -> None:
+        named = list(model.named_parameters())
+        attention = [p for n, p in named if p.ndim == 2 and "self_attn" in n]
+        others = [(n, p) for n, p in named if p.ndim != 2 or "self_attn" not in n]
+        plain = [p for n, p in others if p.ndim < 2 or n.endswith("mlp.gate.weight")]
+        decayed = [p for n, p in others if p.ndim >= 2 and not n.endswith("mlp.gate.weight")]
+        groups = [
+            {"params": decayed, "weight_decay": plan.weight_decay},
+            {"params": plain, "weight_decay": 0.0},
+        ]
+        self._peaks = (plan.muon_peak_rate, plan.peak_rate)
+        self._both: tuple[torch.optim.Optimizer, ...] = (
+            torch.optim.Muon(
+                attention, lr=plan.muon_peak_rate, weight_decay=plan.weight_decay, momentum=0.95
+            ),
+            torch.optim.AdamW(groups, lr=plan.peak_rate, betas=(0.9, 0.95), fused=True),
+        )
+
+    def step(self, parameters: list[nn.Parameter], share: float) -> None:
+        """One step at this share of the peak rates, gradients clipped to norm 1."""
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        for optim, peak in zip(self._both, self._peaks, strict=True):
+            for group in optim.param_groups:
+                group["lr"] = peak * share
+            optim.step()
+            optim.zero_grad(set_to_none=True)
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        return [optim.state_dict() for optim in self._both]
+
+    def load_state_dict(self, states: list[dict[str, Any]]) -> None:
+        for optim, state in zip(self._both, states, strict=True):
+            optim.load_state_dict(state)
 
 
 def train(
@@ -202,36 +245,36 @@ def train(
     processes: int,
 ) -> None:
     """Train until `minutes` are spent; goes on from work/target.pt where that exists."""
-    optim = optimizer(model, plan)
+    optim = Optimizers(model, plan)
     state = load_checkpoint(work / "target.pt")
-    step = position = 0
+    step = tokens = 0
     if state is not None:
         model.load_state_dict(state["model"])
         optim.load_state_dict(state["optimizer"])
-        step, position = state["step"], state["position"]
+        step, tokens = state["step"], state["tokens"]
+    steering = Steering(plan, state["steering"] if state else None)
     workers = Workers(TargetWork(model, plan), processes)
     budget = Budget(minutes, state["elapsed_s"] if state else 0.0)
     curve = Curve(work / "target_curve.csv")
     saved_s = reported_s = budget.elapsed_s
     while budget.fraction < 1.0:
-        length = sequence_length(plan, budget.fraction)
-        rows = plan.tokens_per_step // length
-        rate = learning_rate(plan.peak_rate, step, plan.warmup_steps, budget.fraction)
-        losses = workers.gradients(*stream.rows(position, rows, length))
-        update(optim, workers.parameters, rate, clip=1.0)
-        step, position = step + 1, position + rows * length
+        rate = learning_rate(1.0, step, plan.warmup_steps, budget.fraction)
+        ids, assistant = stream.batch(step, plan.tokens_per_step)
+        losses = workers.gradients(ids, assistant, (steering.balance, steering.novelty))
+        optim.step(workers.parameters, rate)
+        step, tokens = step + 1, tokens + ids[:, 1:].numel()
         if budget.elapsed_s - reported_s > REPORT_EVERY_S or step == 1:
             reported_s = budget.elapsed_s
-            report(model, development, curve, losses, step, position, rate, reported_s)
+            statistics = report(model, development, curve, losses, step, tokens, rate, reported_s)
+            if step > 1:
+                steering.move(statistics)
         if budget.elapsed_s - saved_s > CHECKPOINT_EVERY_S or budget.fraction >= 1.0:
             saved_s = budget.elapsed_s
             saved = {"model": model.state_dict(), "optimizer": optim.state_dict()}
-            save_checkpoint(
-                work / "target.pt",
-                {**saved, "step": step, "position": position, "elapsed_s": saved_s},
-            )
+            counts = {"step": step, "tokens": tokens, "elapsed_s": saved_s}
+            save_checkpoint(work / "target.pt", {**saved, **counts, "steering": vars(steering)})
     workers.close()
-    report(model, development, curve, losses, step, position, rate, budget.elapsed_s)
+    report(model, development, curve, losses, step, tokens, rate, budget.elapsed_s)
 
 
 class TargetWork:
@@ -245,15 +288,18 @@ class TargetWork:
     def trained(self) -> list[nn.Parameter]:
         return list(self.model.parameters())
 
-    def __call__(self, ids: Tensor, assistant: Tensor) -> dict[str, float]:
+    def __call__(
+        self, ids: Tensor, assistant: Tensor, coefficients: tuple[float, float]
+    ) -> dict[str, float]:
+        """coefficients: of balance and of novelty."""
         self.tap = self.tap or RouterTap(self.model)
         logits = self.model(input_ids=ids[:, :-1], use_cache=False).logits
         each = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
         weight = torch.where(assistant[:, 1:].flatten(), 1.0, self.plan.prompt_weight)
         loss = (each * weight).sum() / weight.sum()
         balance, reuse, novelty = self.routing_losses(self.tap, ids.shape[0])
-        plan = self.plan
-        routing_loss = plan.balance * balance + plan.reuse * reuse + plan.novelty * novelty
+        steered = coefficients[0] * balance + coefficients[1] * novelty
+        routing_loss = self.plan.reuse * reuse + steered
         (loss + routing_loss).backward()
         terms = {"loss": loss, "balance": balance, "reuse": reuse, "novelty": novelty}
         return {name: term.item() for name, term in terms.items()}
@@ -268,17 +314,17 @@ def report(
     tokens: int,
     rate: float,
     elapsed_s: float,
-) -> None:
+) -> routing.RouteStatistics:
     """One row of the curve and one printed line, from development text."""
-    results = {name: evaluate(model, stream, rows=4) for name, stream in development.items()}
+    results = {name: evaluate(model, stream, documents=32) for name, stream in development.items()}
     row = {"step": step, "elapsed_s": round(elapsed_s), "tokens": tokens, "rate": f"{rate:.2e}"}
     row |= {name: f"{value:.4f}" for name, value in losses.items()}
-    routes = np.concatenate([r.routes for r in results.values()])
-    statistics = routing.route_statistics(routes)
+    statistics = routing.route_statistics([t for r in results.values() for t in r.routes])
     row |= curve_values(results, statistics)
     curve.add(row)
     row["effective"] = " ".join(f"{v:.0f}" for v in statistics.effective)
     print(time.strftime("%H:%M:%S"), " ".join(f"{k}={v}" for k, v in row.items()), flush=True)
+    return statistics
 
 
 def curve_values(results: dict[str, Evaluation], s: routing.RouteStatistics) -> dict[str, str]:

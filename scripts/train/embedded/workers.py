@@ -7,7 +7,7 @@ two processes with half the batch each are about 1.7 times as fast on two cores.
 from __future__ import annotations
 
 from multiprocessing.connection import Connection
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.multiprocessing as mp
@@ -20,8 +20,9 @@ class Work(Protocol):
     def trained(self) -> list[nn.Parameter]:
         """Parameters, in a fixed order."""
 
-    def __call__(self, ids: Tensor, assistant: Tensor) -> dict[str, float]:
-        """Forward and backward on rows [B, L]: adds to the gradients, returns values to log."""
+    def __call__(self, ids: Tensor, assistant: Tensor, *settings: Any) -> dict[str, float]:
+        """Forward and backward on rows [B, L]: adds to the gradients, returns values to log.
+        settings: what the caller changes between batches."""
 
 
 class Workers:
@@ -42,13 +43,13 @@ class Workers:
             self._pipes.append(ours)
             self._gradients.append(shared)
 
-    def gradients(self, ids: Tensor, assistant: Tensor) -> dict[str, float]:
+    def gradients(self, ids: Tensor, assistant: Tensor, *settings: Any) -> dict[str, float]:
         """Leave the mean gradient over all rows in `.grad`; returns mean logged values."""
         count = 1 + len(self._pipes)
         ids_parts, assistant_parts = ids.chunk(count), assistant.chunk(count)
         for pipe, rows, marks in zip(self._pipes, ids_parts[1:], assistant_parts[1:], strict=True):
-            pipe.send((rows.numpy(), marks.numpy()))
-        results = [self.work(ids_parts[0], assistant_parts[0])]
+            pipe.send((rows.numpy(), marks.numpy(), settings))
+        results = [self.work(ids_parts[0], assistant_parts[0], *settings)]
         results += [pipe.recv() for pipe in self._pipes]
         own = [p.grad for p in self.parameters if p.grad is not None]
         assert len(own) == len(self.parameters), "a trained parameter got no gradient"
@@ -69,5 +70,5 @@ def _serve(work: Work, shared: list[Tensor], pipe: Connection) -> None:
         parameter.grad = gradient
     while (message := pipe.recv()) is not None:
         torch._foreach_zero_(shared)
-        ids, assistant = (torch.from_numpy(array) for array in message)
-        pipe.send(work(ids, assistant))
+        ids, assistant = (torch.from_numpy(array) for array in message[:2])
+        pipe.send(work(ids, assistant, *message[2]))
