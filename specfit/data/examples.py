@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.types import SpecfitError
-from specfit.data.corpus.news import report
-from specfit.data.corpus.word_problems import word_problem
+from specfit.data.synthetic.reports import report
+from specfit.data.synthetic.word_problems import word_problem
 
 REQUEST_KEYS = frozenset(
     {
@@ -75,10 +75,10 @@ def joined_digest(digests: Iterable[str]) -> str:
 def embedded(name: str, split: str, limit: int) -> list[Example]:
     """Rows 0 .. limit - 1 of a split of our own generators."""
     if name == "embedded_gsm8k":
-        problems = [word_problem(split, index) for index in range(limit)]  # type: ignore[arg-type]
+        problems = [word_problem(split, index) for index in range(limit)]
         rows = [{"question": p.question, "answer": p.answer} for p in problems]
     elif name == "embedded_news":
-        reports = [report(split, index) for index in range(limit)]  # type: ignore[arg-type]
+        reports = [report(split, index) for index in range(limit)]
         rows = [{"article": r.article, "highlights": r.highlights} for r in reports]
     else:
         raise SpecfitError(f"no embedded workload {name!r}; known: embedded_gsm8k, embedded_news")

@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
+from specfit.data.synthetic.grammar import SPLITS
 from specfit.data.synthetic.reports import events, report
 from specfit.data.synthetic.word_problems import families, word_problem
 from specfit.data.synthetic.words import word_lists
 
-SPLITS = ("train", "development", "calibration", "evaluation", "held_out")
 EQUATION = re.compile(r"(\d+) ([-+*/]) (\d+) = \$?(?:<<([^>]*)>>)?(\d+)")
 
 
@@ -70,6 +70,14 @@ def test_highlights_are_sentences_of_the_article_in_its_order() -> None:
         lines = one.highlights.split("\n")
         places = [one.article.find(line.removesuffix(".")) for line in lines]
         assert len(lines) == 4 and places[0] == 0 and places == sorted(places) and -1 not in places
+
+
+def test_nothing_of_the_grammar_is_left_in_the_text() -> None:
+    for split in SPLITS:
+        for index in range(120):
+            problem, item = word_problem(split, index), report(split, index)
+            text = " ".join([problem.question, problem.answer, item.article, item.highlights])
+            assert not re.search(r"[\[\]{}|_]|  | [,.]", text), text
 
 
 def test_names_are_few_enough_for_a_small_vocabulary() -> None:

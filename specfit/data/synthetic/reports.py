@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from specfit.data.corpus.grammar import expand, seeded, sentence
+from specfit.data.synthetic.grammar import expand, seeded, sentence
 from specfit.data.synthetic.words import FOLDER, word_lists
 
 SOURCES = (

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from specfit.data.corpus.grammar import expand, seeded, sentence
-from specfit.data.corpus.problem_template import Template, parse
+from specfit.data.synthetic.grammar import expand, seeded, sentence
+from specfit.data.synthetic.problem_template import Template, parse
 from specfit.data.synthetic.words import FOLDER, word_lists
 
 OPENINGS = (

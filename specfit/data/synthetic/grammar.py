@@ -7,14 +7,11 @@ two remembered words from one list differ. Word-list entries may contain bracket
 from __future__ import annotations
 
 import hashlib
-import math
 import random
 import re
 from collections.abc import Mapping
-from typing import Literal
 
-Split = Literal["train", "development", "calibration", "evaluation"]
-SPLITS: tuple[Split, ...] = ("train", "development", "calibration", "evaluation")
+SPLITS = ("train", "development", "calibration", "evaluation", "held_out")
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -62,13 +59,3 @@ def sentence(text: str) -> str:
     start = 1 if text[:1] == '"' else 0
     text = text[:start] + text[start : start + 1].upper() + text[start + 1 :]
     return re.sub(r"(?<=[a-z0-9][.?!] )[a-z]", lambda found: found[0].upper(), text)
-
-
-def variants(text: str, words: Mapping[str, list[str]]) -> float:
-    """Number of choice sequences of `text`; slots outside the word lists count as one."""
-    slots = {found for found in _SLOT.findall(text)}
-    product = math.prod(len(words.get(slot.rstrip("0123456789"), [""])) for slot in slots)
-    while found := _CHOICE.search(text):
-        product *= 1 + found[1].count("|")
-        text = text[: found.start()] + text[found.end() :]
-    return product

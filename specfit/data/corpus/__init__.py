@@ -1,1 +1,0 @@
-"""Two seeded text generators, written for this project: word problems and news reports."""
