@@ -281,7 +281,8 @@ class CycleTiming:
 class Score:
     """What a scorer says of one output, higher is better; None where it says nothing.
 
-    `value` is the workload's own measure; summaries have the four ROUGE F1 beside it.
+    `value` is the workload's own measure; summaries have the four ROUGE F1 beside it. `control` is
+    the same measure of the same output against another example's reference.
     """
 
     value: float | None = None
@@ -289,6 +290,7 @@ class Score:
     rouge2: float | None = None
     rougel: float | None = None
     rougelsum: float | None = None
+    control: float | None = None
 
 
 @dataclass(frozen=True)
@@ -309,3 +311,6 @@ class RequestRecord:
     rouge2: Annotated[float | None, "F1 of ROUGE-2, words stemmed, of a summary."] = None
     rougel: Annotated[float | None, "F1 of ROUGE-L, words stemmed, of a summary."] = None
     rougelsum: Annotated[float | None, "F1 of ROUGE-Lsum, words stemmed, of a summary."] = None
+    score_control: Annotated[
+        float | None, "The score of the same output against another request's reference."
+    ] = None

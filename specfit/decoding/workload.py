@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,22 @@ class TextWorkload:
     def score(self, request: Request, text: str, stop_reason: str | None) -> Score:
         if self._scorer is None or request.reference is None:
             return Score()
-        return self._scorer(text, request.reference, stop_reason)
+        score = self._scorer(text, request.reference, stop_reason)
+        other = self._other_reference(request)
+        control = None if other is None else self._scorer(text, other, stop_reason).value
+        return replace(score, control=control)
+
+    def _other_reference(self, request: Request) -> str | None:
+        """That of the example before, of the first one the second's: it does not depend on how
+        many are asked. None where there is one example only."""
+        index = self._places[request.request_id]
+        other = index - 1 if index else 1
+        examples = self._rows.examples
+        return None if other >= len(examples) else self._prompting.reference_of(examples[other])
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.ids)}
 
 
 @dataclass(frozen=True)

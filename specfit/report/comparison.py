@@ -12,7 +12,8 @@ from specfit.report.explain import phase_sums
 from specfit.report.explained import aligned
 from specfit.report.intervals import Interval
 from specfit.report.machines import unequal
-from specfit.report.metrics import mean_measures, shared_requests, totals
+from specfit.report.metrics import shared_requests, totals
+from specfit.report.quality import quality_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.run_summary import failures, number
 from specfit.report.styles import label_of, rank, system_of
@@ -20,9 +21,6 @@ from specfit.storage.rows import RunRows
 
 FEW = 10
 """Requests below which an interval over them is said to be rough."""
-
-GOALS = {"gsm8k_exact_match": ("exact match", 0.8), "rouge_l": ("ROUGE-L", 0.6)}
-"""Scorer -> its name, and the mean below which AR's own answers are too poor to speak of."""
 
 SHOWN = {
     "draft": "draft",
@@ -193,17 +191,16 @@ def _phases(run: RunRows) -> str:
 
 def _answers(run: RunRows, scorer: str | None) -> list[str]:
     """Greedy output is the target's own, so the score is AR's, whatever was verified."""
-    mean = mean_measures(run).get("score")
-    if mean is None:
+    found = quality_of(run, scorer)
+    if found is None:
         return []
-    name, goal = GOALS.get(scorer or "", (str(scorer), None))
-    told = f"answers: {name} {mean:.2f}, the target's own (n={len(run.ok_ids)})"
-    if goal is not None and mean < goal:
-        told = (
-            f"answers: quality is not meaningful here ({name} {mean:.2f}, below {goal:.1f}): "
+    score = f"{found.name} {found.mean:.2f}"
+    if not found.is_meaningful:
+        return [
+            f"answers: quality is not meaningful here ({score}, below {found.goal:.1f}): "
             "speed and equal ids are what is tested"
-        )
-    return [told]
+        ]
+    return [f"answers: {score}, the target's own (n={len(run.ok_ids)}){found.beside}"]
 
 
 def _failed(run: RunRows) -> list[str]:

@@ -255,6 +255,7 @@ class Job:
             rouge2=score.rouge2,
             rougel=score.rougel,
             rougelsum=score.rougelsum,
+            score_control=score.control,
         )
         context = len(request.prompt_ids) + len(output_ids)
         timings = [cycle.timing for cycle in cycles]

@@ -62,7 +62,8 @@ class RecordedWorkload:
 
     def score(self, request: Request, text: str, stop_reason: str | None) -> Score:
         """The recorded one; a recording keeps no other measure."""
-        return Score(self._of(request).score)
+        one = self._of(request)
+        return Score(one.score, control=one.score_control)
 
     def _of(self, request: Request) -> RecordedRequest:
         return self.recorded[self.ids.index(request.request_id)]

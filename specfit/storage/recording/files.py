@@ -26,6 +26,7 @@ from specfit.base.types import SpecfitError
 from specfit.storage import atomic
 from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.recording.tables import (
+    ADDED,
     FILES,
     KIND,
     MOST_EXPERTS,
@@ -212,7 +213,9 @@ def _read(folder: Path, name: str, digest: str | None) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         raise _damaged(folder, f"{name} cannot be read: {error}") from None
     for column in FILES[name].columns:
-        if column.name not in table.column_names:
+        if column.name not in table.column_names and column.name in ADDED:
+            table = table.append_column(column.name, pa.nulls(len(table), column.type))
+        elif column.name not in table.column_names:
             raise _damaged(folder, f"{name} lacks the column {column.name}")
         if table.schema.field(column.name).type != column.type:
             raise _damaged(folder, f"{name} has another type in the column {column.name}")

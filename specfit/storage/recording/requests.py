@@ -138,6 +138,7 @@ class RecordedRequest:
     score: float | None = None
     prompt_routes: Bytes | None = None  # [P, L, k]
     pools: Pools | None = None
+    score_control: float | None = None
 
     def __post_init__(self) -> None:
         assert (self.status == "ok") == (self.request is not None), "a failed request has nothing"

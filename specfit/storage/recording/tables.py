@@ -59,6 +59,9 @@ PROMPTS = Layout(
         Column("stop_reason", pa.string(), "eos or length.", True),
         Column("output_text", pa.string(), "The output as text.", True),
         Column("score", pa.float64(), "The workload's score of the output.", True),
+        Column(
+            "score_control", pa.float64(), "The same against another request's reference.", True
+        ),
         Column("prompt_routes", BYTES, "Expert ids [P, L, k], one byte each.", True),
     ),
 )
@@ -82,6 +85,9 @@ FILES: dict[str, Layout] = {
     "prompts.parquet": PROMPTS,
     "calibration.parquet": CALIBRATION,
 }
+
+ADDED = frozenset({"score_control"})
+"""Columns that recordings made before them lack: null there."""
 
 Tables = dict[str, pa.Table]
 
@@ -173,6 +179,7 @@ def _prompt_row(recorded: RecordedRequest) -> dict[str, Any]:
         "stop_reason": recorded.stop_reason,
         "output_text": recorded.output_text,
         "score": recorded.score,
+        "score_control": recorded.score_control,
         "prompt_routes": None if routes is None else routes.tobytes(),
     }
 
@@ -234,6 +241,7 @@ def _request(row: dict[str, Any], pools: pa.Table | None, shape: tuple[int, int,
         row["score"],
         routes,
         read,
+        row["score_control"],
     )
 
 

@@ -43,8 +43,9 @@ def record_requests(
             continue
         one = _recorded(row, digest, greedy[row], *result[row])
         text = workload.text(greedy[row].request, greedy[row].output_ids)
-        score = workload.score(greedy[row].request, text, greedy[row].stop_reason).value
-        recorded.append(replace(one, output_text=text, score=score))
+        score = workload.score(greedy[row].request, text, greedy[row].stop_reason)
+        scored = replace(one, score=score.value, score_control=score.control)
+        recorded.append(replace(scored, output_text=text))
     return recorded
 
 
