@@ -34,8 +34,8 @@ class TargetPlan:
     weight_decay: float = 0.05
     tokens_per_step: int = 4096
     reuse: float = 2e-1  # of the experts of the tokens just before
-    balance: float = 1e-1  # per layer; to start with, then steered
-    novelty: float = 1.0  # experts that a cache of 48 slots would have to load; as balance
+    balance: float = 1.2e-1  # per layer; to start with, then steered
+    novelty: float = 1.5  # experts that a cache of 48 slots would have to load; as balance
     prompt_weight: float = 0.1  # of a prompt's token in the loss; an answer's counts 1
 
 
@@ -83,7 +83,9 @@ def new_target(seed: int, end_ids: list[int], pad_id: int) -> Qwen3MoeForCausalL
             nn.init.normal_(layer.mlp.experts.down_proj, std=depth * 32**-0.5)
             nn.init.normal_(layer.mlp.gate.weight, std=0.5 * wide)
         nn.init.normal_(model.model.embed_tokens.weight, std=0.5)
-        nn.init.normal_(model.lm_head.weight, std=0.02)
+        # The same directions: a head that attends to a word speaks for it before it has learned
+        # anything about that word, so that copying is learned for all words at once.
+        model.lm_head.weight.copy_(0.04 * model.model.embed_tokens.weight)
     return model
 
 
@@ -181,16 +183,18 @@ class Steering:
     development text are as balanced as the limits ask and as local as the real model's."""
 
     def __init__(self, plan: TargetPlan, state: dict[str, float] | None) -> None:
-        self.balance = state["balance"] if state else plan.balance
-        self.novelty = state["novelty"] if state else plan.novelty
+        self.balance_weight = state["balance_weight"] if state else plan.balance
+        self.novelty_weight = state["novelty_weight"] if state else plan.novelty
 
     def move(self, s: routing.RouteStatistics) -> None:
         uneven = s.starved.max() > 0.11 or s.effective.min() < 68 or s.busiest.max() > 9
-        self.balance = float(np.clip(self.balance * (1.35 if uneven else 0.9), 2e-2, 1.0))
+        self.balance_weight = float(
+            np.clip(self.balance_weight * (1.35 if uneven else 0.9), 2e-2, 1.0)
+        )
         wanted = routing.REAL_HITS[48]
         low, high = s.hits[48].mean() < wanted - 0.015, s.hits[48].mean() > wanted + 0.01
         step = 1.25 if low else 0.85 if high else 1.0
-        self.novelty = float(np.clip(self.novelty * step, 0.1, 6.0))
+        self.novelty_weight = float(np.clip(self.novelty_weight * step, 0.1, 6.0))
 
 
 class Optimizers:
@@ -260,12 +264,16 @@ def train(
     while budget.fraction < 1.0:
         rate = learning_rate(1.0, step, plan.warmup_steps, budget.fraction)
         ids, assistant = stream.batch(step, plan.tokens_per_step)
-        losses = workers.gradients(ids, assistant, (steering.balance, steering.novelty))
+        losses = workers.gradients(
+            ids, assistant, (steering.balance_weight, steering.novelty_weight)
+        )
         optim.step(workers.parameters, rate)
         step, tokens = step + 1, tokens + ids[:, 1:].numel()
         if budget.elapsed_s - reported_s > REPORT_EVERY_S or step == 1:
             reported_s = budget.elapsed_s
-            statistics = report(model, development, curve, losses, step, tokens, rate, reported_s)
+            statistics = report(
+                model, development, curve, losses | vars(steering), step, tokens, rate, reported_s
+            )
             if step > 1:
                 steering.move(statistics)
         if budget.elapsed_s - saved_s > CHECKPOINT_EVERY_S or budget.fraction >= 1.0:
@@ -274,6 +282,7 @@ def train(
             counts = {"step": step, "tokens": tokens, "elapsed_s": saved_s}
             save_checkpoint(work / "target.pt", {**saved, **counts, "steering": vars(steering)})
     workers.close()
+    losses |= vars(steering)
     report(model, development, curve, losses, step, tokens, rate, budget.elapsed_s)
 
 
