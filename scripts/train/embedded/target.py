@@ -201,8 +201,9 @@ class Steering:
             np.clip(self.balance_weight * (1.35 if uneven else 0.9), 2e-2, 1.0)
         )
         hits = {slots: s.hits[slots].mean() - real for slots, real in routing.REAL_HITS.items()}
-        high = max(hits[12], hits[24]) > 0.015 or s.distinct[8].mean() < 26.5
-        step = 0.8 if high else 1.2 if hits[48] < -0.03 else 1.0
+        shared = s.distinct[8].mean()
+        high = max(hits[12], hits[24]) > 0.015 or shared < 26.5
+        step = 0.35 if shared < 23.9 else 0.8 if high else 1.2 if hits[48] < -0.03 else 1.0
         self.novelty_weight = float(np.clip(self.novelty_weight * step, 0.1, 6.0))
 
 
@@ -322,7 +323,8 @@ class TargetWork:
         loss = (each * weight).sum() / weight.sum()
         balance, reuse, novelty = self.routing_losses(self.tap, ids.shape[0])
         steered = coefficients[0] * balance + coefficients[1] * novelty
-        routing_loss = self.plan.reuse * reuse + steered
+        local = min(1.0, coefficients[1] / self.plan.novelty)  # both ask for locality
+        routing_loss = local * self.plan.reuse * reuse + steered
         (loss + routing_loss).backward()
         terms = {"loss": loss, "balance": balance, "reuse": reuse, "novelty": novelty}
         return {name: term.item() for name, term in terms.items()}
