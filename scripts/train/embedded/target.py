@@ -197,12 +197,11 @@ class Steering:
 
     def move(self, s: routing.RouteStatistics) -> None:
         uneven = s.starved.max() > 0.12 or s.effective.min() < 67 or s.busiest.max() > 10
-        self.balance_weight = float(
-            np.clip(self.balance_weight * (1.35 if uneven else 0.9), 2e-2, 1.0)
-        )
+        step = 1.35 if uneven else 0.5 if s.effective.max() > 106 else 0.9
+        self.balance_weight = float(np.clip(self.balance_weight * step, 2e-2, 1.0))
         hits = {slots: s.hits[slots].mean() - real for slots, real in routing.REAL_HITS.items()}
         shared = s.distinct[8].mean()
-        high = max(hits[12], hits[24]) > 0.015 or shared < 26.5
+        high = max(hits[12], hits[24]) > 0.025 or shared < 25
         step = 0.35 if shared < 23.9 else 0.8 if high else 1.2 if hits[48] < -0.03 else 1.0
         self.novelty_weight = float(np.clip(self.novelty_weight * step, 0.1, 6.0))
 
