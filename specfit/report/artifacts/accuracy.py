@@ -207,7 +207,8 @@ def table_section_4_6(reader: ResultsReader) -> Table:
 LOOKS = ({"linestyle": "--", "markerfacecolor": "white"}, {"linestyle": "-"})
 
 
-BELIEVED = Style("union that the selector believed", "#0072B2", "^")
+# The selector's own count is a grey, not a system's colour: both lines are of one SpecFit.
+BELIEVED = Style("union that the selector believed", "#737373", "^")
 
 
 def figure_section_4_6(reader: ResultsReader) -> Drawing:
