@@ -21,6 +21,7 @@ class ResultsReader:
 
     def __init__(self, results: Path, variant: str = "") -> None:
         self.results, self.variant = Path(results), variant
+        self.cycle: Path | None = None  # figure 1 shows this file's cycle instead of the suite's
         self._members: dict[Path, SuiteRun] = {}
         self._recordings: dict[Path, Recording] = {}
 

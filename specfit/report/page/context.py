@@ -19,6 +19,7 @@ from specfit.report.artifacts.setup import versions_sheet
 from specfit.report.artifacts.systems import control_of, describe, ids_beside, ours_of, shown
 from specfit.report.explain import explain
 from specfit.report.explained import numbers, sentence
+from specfit.report.figures import NARROW
 from specfit.report.footer import words_of
 from specfit.report.page.outline import Section, label, sections_of
 from specfit.report.page.svg import inline
@@ -292,13 +293,20 @@ def section(one: Section, index: Index, results: Path) -> Values:
 
 def artifact(name: str, entry: Mapping[str, Any], results: Path, above: str) -> Values:
     """Complete, or with the sentence that says what is missing. A title stands once."""
-    values: Values = {"name": name, "label": label(name), "title": "", "svg": "", "tables": []}
+    values: Values = {"name": name, "label": label(name), "title": "", "svgs": {}, "tables": []}
     if "missing" in entry:
         return values | {"title": name, "about": entry["about"], "missing": entry["missing"]}
     title = entry["title"]
-    drawn = [results / entry["folder"] / f for f in entry["files"] if f.endswith(".svg")]
+    drawn = {
+        "narrow" if file.endswith(NARROW) else "wide": results / entry["folder"] / file
+        for file in sorted(entry["files"])
+        if file.endswith(".svg")
+    }
     if drawn:
-        values["svg"] = inline(drawn[0].read_text(encoding="utf-8"), name, entry["alt"])
+        values["svgs"] = {
+            look: inline(file.read_text(encoding="utf-8"), f"{name}-{look}", entry["alt"])
+            for look, file in drawn.items()
+        }
     else:
         values["tables"] = [
             part
@@ -309,7 +317,6 @@ def artifact(name: str, entry: Mapping[str, Any], results: Path, above: str) -> 
     return values | {
         "title": "" if title == above else title,
         "missing": "",
-        "png": "" if not drawn else f"{entry['folder']}/{drawn[0].stem}.png",
         "told": entry["told"],
         "commands": [*entry["suites"].values(), entry["command"]],
         "files": [f"{entry['folder']}/{file}" for file in entry["files"]],
