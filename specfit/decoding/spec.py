@@ -6,11 +6,14 @@ Neither torch nor transformers is needed here.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
+
+from omegaconf import OmegaConf
 
 from specfit.base import paths
 from specfit.base.config import GpuConfig, RunConfig, hashed_part
@@ -262,6 +265,21 @@ def settle_slots(
     if asked > experts:
         raise SpecfitError(f"cache_slots is {asked}, but a layer has {experts} experts; use all")
     return asked, ()
+
+
+def stored_profile(name: str) -> dict[str, Any]:
+    """The values in the profile's own file; none of a profile that has no file in conf/gpu."""
+    path = paths.CONF / "gpu" / f"{name}.yaml"
+    stored: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.exists() else {}
+    return dict(stored)
+
+
+def profile_advice(gpu: GpuConfig) -> tuple[str, ...]:
+    """The profile's sentence for its reader, unless a value that it names has been set."""
+    stored = stored_profile(gpu.name)
+    named = re.findall(r"gpu\.(\w+)=", gpu.advice or "")
+    is_obeyed = any(key in stored and stored[key] != getattr(gpu, key) for key in named)
+    return () if not gpu.advice or is_obeyed else (f"profile {gpu.name}: {gpu.advice}",)
 
 
 def profile_of(gpu: GpuConfig) -> Profile:

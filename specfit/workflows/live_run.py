@@ -7,11 +7,18 @@ from typing import Any
 
 from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
+from specfit.storage.atomic import check_writable
+from specfit.workflows.waiting import waiting
 
 
 def run(composed: Any) -> int:
     """Exit code: 0, or 3 when every request failed."""
     config = from_hydra(composed)  # before torch is imported: a typo is answered at once
+    results = Path(config.results_dir)
+    if not (results / "runs").is_dir():  # else the run may be there, and nothing is written
+        check_writable(results)
+    with waiting("importing torch and transformers"):
+        import specfit.decoding.resolve  # noqa: F401
     spec = resolved(config)
     from specfit.report.comparison import job_line
     from specfit.storage.rows import load_run
@@ -72,11 +79,14 @@ def perform(spec: Any, short: bool = False) -> Any:
 
     if is_scripted(spec):
         make_script(spec, perform, say)
+
+    def build(*parts: Any) -> Any:
+        with waiting(f"loading model {spec.config.model.name}"):
+            return build_runtime(*parts)
+
     with Logger(spec) as logger, Progress(spec, None if short else expected) as progress:
         watchers = Watchers(progress, logger)
-        outcome = execute(
-            spec, build_runtime, watchers, on_wait=lambda: say("waiting for the same run")
-        )
+        outcome = execute(spec, build, watchers, on_wait=lambda: say("waiting for the same run"))
         logger.finished(outcome.folder)
     return outcome
 

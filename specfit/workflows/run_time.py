@@ -22,6 +22,7 @@ from specfit.base.types import RequestError, SpecfitError
 from specfit.decoding.spec import RunSpec
 from specfit.hardware.profile import Profile
 from specfit.report.clock_check import FOLDER
+from specfit.report.run_summary import counted
 from specfit.storage.find import finished_runs
 from specfit.storage.manifest import Manifest
 from specfit.storage.pack import packed_run
@@ -138,7 +139,7 @@ def _experts_ms(model: Experts, profile: Profile, used: float, copied: float) ->
 PROMPTS_READ = 50
 """Prompts whose length is read; the others are taken to be like them."""
 
-BASIS = "an estimate: answers at their longest, round figures of routing and acceptance"
+BASIS = "estimated with answers at their longest"
 
 
 def expected(spec: RunSpec, done: int = 0) -> str:
@@ -148,7 +149,7 @@ def expected(spec: RunSpec, done: int = 0) -> str:
     here = probed_profile(Path(spec.config.results_dir), spec.device_name)
     if spec.clock == "modelled":
         billed = run_time(system, experts_of(spec, billed=True), spec.profile, spec.slots, requests)
-        timed = f"{span(billed.timed_s)} timed (modelled by profile {spec.profile.name})"
+        timed = f"; {span(billed.timed_s)} on the modelled clock (profile {spec.profile.name})"
     else:
         here = spec.profile if is_complete(spec.profile) else here
         if here is None:
@@ -156,14 +157,13 @@ def expected(spec: RunSpec, done: int = 0) -> str:
                 f"expected: unknown, profile {spec.profile.name} has no numbers for this machine "
                 "(python -m specfit.probe measures them); time left is shown after a request"
             )
-        timed = f"{span(run_time(system, experts_of(spec), here, spec.slots, requests).timed_s)}"
-        timed += " timed"
+        timed = ""
     if here is None:
-        elapsed = "elapsed unknown before a request is done"
+        waited = "a wait that is shown after the first"
     else:
-        waited = run_time(system, experts_of(spec), here, spec.slots, requests).elapsed_s
-        elapsed = f"{span(waited)} elapsed (by profile {here.name})"
-    return f"expected for {requests.count} requests: {timed}, {elapsed}; {BASIS}"
+        own = run_time(system, experts_of(spec), here, spec.slots, requests)
+        waited = f"{span(own.elapsed_s)} to wait (by profile {here.name})"
+    return f"expected for {counted(requests.count, 'request')}: {waited}{timed}; {BASIS}"
 
 
 def expected_recording(spec: RunSpec, requests: int) -> str:
@@ -176,8 +176,8 @@ def expected_recording(spec: RunSpec, requests: int) -> str:
     decoded = replace(requests_of(spec, 0), count=requests)
     decoding_s = run_time(plain, experts_of(spec), here, spec.slots, decoded).elapsed_s
     return (
-        f"expected for {requests} requests: {span(decoding_s)} elapsed to decode them (by profile "
-        f"{here.name}; {BASIS}), and the passes over their pools; {after}"
+        f"expected for {counted(requests, 'request')}: {span(decoding_s)} to decode them (by "
+        f"profile {here.name}; {BASIS}), and the passes over their pools; {after}"
     )
 
 

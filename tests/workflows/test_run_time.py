@@ -145,20 +145,20 @@ def test_a_modelled_run_says_its_timed_seconds(tmp_path: Path) -> None:
     """A token takes 100 + 4 x 5 ms; a prompt of 4 tokens 100 + 4 + 4 x 4 x 5; four requests."""
     said = expected(spec(tmp_path))
     seconds = 4 * (10 * 120 + 184) / 1000
-    assert f"expected for 4 requests: {seconds:.0f} s timed (modelled by profile paper)" in said
-    assert "elapsed unknown before a request is done" in said and "an estimate" in said
+    assert said.startswith("expected for 4 requests: a wait that is shown after the first; ")
+    assert f"; {seconds:.0f} s on the modelled clock (profile paper); estimated" in said
+    assert expected(spec(tmp_path), done=3).startswith("expected for 1 request: ")
 
 
 def test_elapsed_is_by_this_machines_probe(tmp_path: Path) -> None:
     """As it is: 50 + 2 x (2 + 1) ms a token, 50 + 8 x 3 a prompt."""
     leave_probe(tmp_path)
     seconds = 4 * (10 * 56 + 74) / 1000
-    assert f"{seconds:.0f} s elapsed (by profile probe-x)" in expected(spec(tmp_path))
-    assert f"{seconds:.0f} s timed, {seconds:.0f} s elapsed" in expected(
-        spec(tmp_path, "wall", Profile("local", None, None))
-    )
+    assert f"{seconds:.0f} s to wait (by profile probe-x); " in expected(spec(tmp_path))
+    on_the_wall = expected(spec(tmp_path, "wall", Profile("local", None, None)))
+    assert f"{seconds:.0f} s to wait (by profile probe-x); estimated" in on_the_wall
     decoding = expected_recording(spec(tmp_path), 4)
-    assert f"expected for 4 requests: {seconds:.0f} s elapsed to decode them" in decoding
+    assert f"expected for 4 requests: {seconds:.0f} s to decode them" in decoding
 
 
 def test_only_what_is_left_is_expected(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_plan_reproduce_and_verify(
     assert first.code == 0, first.err
     assert read_suite(tmp_path, "one", plan.suite.variant) == plan.suite
     again = script("reproduce", *asked)
-    assert "2 cells of 1 suites; 0 to run, the rest is there" in again.out
+    assert "2 cells of 1 suite; 0 to run, the rest is there" in again.out
     after = script("plan", *asked)
     assert after.out.count(" there ") == 2 and "0 to run, each once (none)" in after.out
 
