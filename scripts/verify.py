@@ -44,7 +44,7 @@ def main() -> int:
         compared = [
             one
             for plan in plans
-            for one in compare(plan, kept[plan.suite.artefact], results, options.results)
+            for one in compare(plan, kept[plan.suite.artifact], results, options.results)
         ]
         say(shown(compared))
     if failed:
@@ -71,7 +71,7 @@ def compare(plan: Plan, kept: Suite, results: Path, scratch: Path) -> list[Compa
     there = {(cell.label, cell.repeat): cell for cell in kept.cells}
     return [
         compare_runs(
-            f"{plan.suite.artefact}: {cell.label}",
+            f"{plan.suite.artifact}: {cell.label}",
             cell.path(scratch),
             there[cell.label, cell.repeat].path(place),
         )

@@ -163,6 +163,11 @@ class RunSpec(ABC):
         ...
 
     @property
+    def timed(self) -> str:
+        """The word that goes with every time of this run."""
+        return "modelled" if self.clock == "modelled" else "measured"
+
+    @property
     def tokenizer_identity(self) -> str | None:
         """What stands for model.tokenizer in a run's id: its content, not where it lies."""
         return self.config.model.tokenizer

@@ -13,11 +13,7 @@ import torch
 
 from specfit.base.types import SpecfitError
 from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_layers, release
-from specfit.hardware.memory import GB, host_memory
-
-MOST_RESERVED = 1 << 30
-"""Host memory left beside a large store: Python, torch, one dense tensor on its way."""
-
+from specfit.hardware.memory import GB, host_memory, with_room
 
 def refuse_without_memory(total_bytes: int) -> None:
     """An anonymous map always succeeds; touching it without memory ends the process.
@@ -25,7 +21,7 @@ def refuse_without_memory(total_bytes: int) -> None:
     Raises SpecfitError where this machine's free memory does not hold experts of so many bytes.
     """
     usable = host_memory().usable
-    needed = total_bytes + min(MOST_RESERVED, total_bytes // 8)
+    needed = with_room(total_bytes)
     if usable is not None and needed > usable:
         raise SpecfitError(
             f"the experts need {total_bytes / GB:.1f} GB of host memory, "

@@ -175,7 +175,8 @@ def _marks(run: RunRows) -> list[Line]:
     """What a reader must know before using the numbers."""
     lines = []
     if bool(run.requests["fits"].eq(False).any()):  # null is neither
-        lines.append(Line("mark", "this setting would not fit the profile's memory; cache_slots=fit takes what does"))
+        misfit = "this setting would not fit the profile's memory; cache_slots=fit takes what does"
+        lines.append(Line("mark", misfit))
     if _is_forced(run):
         lines.append(
             Line("mark", "committed ids are a script's (drafter.force): equal ids say nothing")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
-from specfit.hardware.memory import GB
+from specfit.hardware.memory import GB, refuse_planned
 from specfit.hardware.reference_models import BILLED_MODELS
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ DECIDED = (
 """Keys that the advice decides."""
 OURS = (*DECIDED, "cache_slots", "limit", "max_new_tokens", "force")
 """With those that only shorten it: not part of the command it gives."""
+PLAIN_POLICY = "lru"
 UNCLEAR = 0.02  # a gain below this is too small to change a setting for
 
 
@@ -44,6 +45,7 @@ def advise(composed: Any) -> int:
     config = from_hydra(composed)
     said = [item.lstrip("+~") for item in HydraConfig.get().overrides.task]
     refuse_decided(said)
+    refuse_too_little_memory(config)
     config = with_profile(config, say)
     folder = config.routes.path  # of a predictor of one's own
     config = replace(config, routes=replace(config.routes, path=""))
@@ -79,6 +81,14 @@ def refuse_decided(said: Sequence[str]) -> None:
             raise SpecfitError(f"{item}: advise tries every setting and decides that; leave it out")
 
 
+def refuse_too_little_memory(config: RunConfig) -> None:
+    """Of a machine that is planned with. Raises SpecfitError where the experts of the model that
+    times stand for have no room in its host memory."""
+    planned_gb, billed = config.gpu.host_memory_gb, BILLED_MODELS.get(config.gpu.billed)
+    if planned_gb is not None and billed is not None:
+        refuse_planned(billed.store_bytes, planned_gb)
+
+
 def key_group(override: str) -> str:
     """`routes.level_ms=1` belongs to routes; `calibration.at=own` stands for itself."""
     key = override.partition("=")[0]
@@ -91,6 +101,7 @@ def with_profile(config: RunConfig, say: Any) -> RunConfig:
         return with_clock(config)
     from specfit.base.config import apply_profile
     from specfit.decoding.resolve import find_device
+    from specfit.report.clock_check import busy_lines
     from specfit.workflows.probing.probe import probe_to_file
     from specfit.workflows.run_time import probed_file
 
@@ -98,6 +109,9 @@ def with_profile(config: RunConfig, say: Any) -> RunConfig:
     if path is None:
         say("no probe of this machine yet: probing it first")
         path = probe_to_file(config, say)
+    else:
+        for line in busy_lines(path):
+            say(line)
     gpu = type(config.gpu)(name="local", profile=str(path))
     apply_profile(gpu)
     return with_clock(replace(config, gpu=gpu))
@@ -190,9 +204,7 @@ def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) ->
 
 def named(one: Tried) -> Tried:
     """With how its experts move in its name: there are several AR + cache."""
-    how = moves(one)
-    name = f"{one.setting.name} ({how})" if how else one.setting.name
-    return replace(one, setting=replace(one.setting, name=name))
+    return replace(one, setting=replace(one.setting, name=f"{one.setting.name} ({moves(one)})"))
 
 
 def rests_on(spec: RunSpec) -> list[str]:
@@ -212,8 +224,7 @@ def rests_on(spec: RunSpec) -> list[str]:
     billed_model = BILLED_MODELS.get(config.gpu.billed)
     if planned is not None and billed_model is not None:
         needed = billed_model.store_bytes / GB
-        verdict = "fit" if needed < planned else "DO NOT FIT"
-        lines.append(f"host memory: the {needed:.1f} GB of experts {verdict} in {planned:g} GB")
+        lines.append(f"host memory: the {needed:.1f} GB of experts fit in {planned:g} GB")
     return lines
 
 
@@ -233,7 +244,8 @@ def table(advice: Advice, copies_each: int = 1) -> list[str]:
     from specfit.workflows.advice import speed_over
 
     base = next(one for one in advice.tried if one.setting.name == "AR + cache")
-    rows = [("setting", "", "tokens/s", "over AR + cache", "committed/cycle", "experts/token")]
+    head = ("system", "how experts move", "tokens/s", f"over {base.setting.name}, {moves(base)}")
+    rows = [(*head, "committed/cycle", "experts/token")]
     ordered = sorted(advice.tried, key=lambda one: -one.found.tokens_per_second)
     for one in ordered:
         found, ratio = one.found, speed_over(one, base).value
@@ -270,9 +282,13 @@ def bound_note(one: Tried, advice: Advice) -> str:
 
 
 def moves(one: Tried) -> str:
-    """How experts move, where not plainly."""
-    shown = ("routes=", "policy=", "prefetch=")
-    return " ".join(item for item in one.setting.overrides if item.startswith(shown))
+    """Cache policy, and what is copied early by which routes: it tells rows of one system apart."""
+    told = dict(item.split("=", 1) for item in one.setting.overrides)
+    parts = [told.get("policy", PLAIN_POLICY)]
+    early = told.get("prefetch", "off")
+    parts.append("on demand" if early == "off" else f"early by {early}")
+    parts += [f"routes {told['routes']}"] if "routes" in told else []
+    return ", ".join(parts)
 
 
 def warnings(advice: Advice) -> list[str]:

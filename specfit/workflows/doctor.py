@@ -288,17 +288,13 @@ def host_lines(store_bytes: int, locks: bool, against: Findings) -> Iterator[str
 
 def planned_host_lines(store_bytes: int, planned_gb: float, against: Findings) -> Iterator[str]:
     """Of a machine that is planned with: its whole RAM is known, not what runs beside."""
-    from specfit.experts.host_weights import MOST_RESERVED
+    from specfit.hardware.memory import refuse_planned, with_room
 
-    needed = store_bytes + min(MOST_RESERVED, store_bytes // 8)
-    left = planned_gb * GB - needed
+    left = planned_gb * GB - with_room(store_bytes)
     line = f"host memory: experts {store_bytes / GB:.1f} GB, {planned_gb:g} GB planned with"
     if left < 0:
         line += ": TOO LITTLE"
-        against.problems.append(
-            f"the experts need {needed / GB:.1f} GB of host memory with room beside them, and "
-            f"gpu.host_memory_gb={planned_gb:g}; more memory, or lower model.num_layers"
-        )
+        against.tries(lambda: refuse_planned(store_bytes, planned_gb))
     elif left < TIGHT_BYTES:
         line += (
             f": tight, {left / GB:.1f} GB are left for the system, and page-locking that much may "

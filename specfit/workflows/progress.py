@@ -191,7 +191,6 @@ class Progress(Watcher):
 
     def __init__(self, spec: RunSpec, expect: Callable[[RunSpec, int], str] | None = None) -> None:
         self._spec, self._expect = spec, expect
-        self._timed = "modelled" if spec.clock == "modelled" else "measured"
         self._committed = self._cycles = self._decode_ns = self._timed_ns = 0
         self._countdown = Countdown()
 
@@ -237,5 +236,5 @@ class Progress(Watcher):
         speed, each = self._committed * 1e9 / self._decode_ns, self._committed / self._cycles
         return (
             f"{speed:.2f} tok/s, {each:.2f} committed per cycle, "
-            f"{span(self._timed_ns / 1e9)} timed ({self._timed})"
+            f"{span(self._timed_ns / 1e9)} timed ({self._spec.timed})"
         )

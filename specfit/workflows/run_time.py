@@ -9,6 +9,7 @@ the cell, on any machine. Loading and calibrations are in neither.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,11 +19,14 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from specfit.base.config import RunConfig
+from specfit.base.published import PUBLISHED
 from specfit.base.types import RequestError, SpecfitError
-from specfit.decoding.spec import RunSpec
+from specfit.decoding.spec import RunSpec, profile_of
 from specfit.hardware.profile import Profile
 from specfit.report.clock_check import FOLDER
 from specfit.report.run_summary import counted
+from specfit.selection.registry import selector_spec
 from specfit.storage.find import finished_runs
 from specfit.storage.manifest import Manifest
 from specfit.storage.pack import packed_run
@@ -226,6 +230,31 @@ def _profile_in(path: Path) -> Profile | None:
         return Profile(**values | {"gpu_names": tuple(values["gpu_names"])})
     except (OSError, ValueError, KeyError, TypeError, SpecfitError):
         return None
+
+
+# -- of a model that is not here ------------------------------------------------------------------
+
+
+def unfetched(config: RunConfig) -> RunTime | None:
+    """Of a run whose published model is still to be fetched, on the machine of its profile; None
+    where the files are here, or the model or the profile has no known numbers."""
+    from specfit.decoding.memory_fit import workload_context
+    from specfit.decoding.resolve import repository_of
+    from specfit.models.target.fetch import absent_files, in_cache
+
+    repository = repository_of("model", config.model)
+    cached = None if repository is None else in_cache(repository)
+    is_here = repository is None or (cached is not None and not absent_files(cached))
+    shape, profile = PUBLISHED.get(config.model.name), profile_of(config.gpu)
+    if is_here or shape is None or not is_complete(profile):
+        return None
+    kind, slots = selector_spec(config.selector.name), config.cache_slots
+    model = Experts(shape.layers, shape.experts, shape.top_k, shape.expert_bytes())
+    held = slots if isinstance(slots, int) else shape.experts
+    prompt = workload_context(config, sys.maxsize) - config.new_tokens
+    work = Requests(config.request_limit or 1, prompt, config.new_tokens)
+    system = system_like(config.selector.name, kind.drafts, kind.reads_routes)
+    return run_time(system, model, profile, held, work)
 
 
 # -- from finished runs --------------------------------------------------------------------------

@@ -21,6 +21,14 @@ def slots_of(setting: Setting) -> int:
     return int(said.partition("=")[2])
 
 
+def test_rows_of_one_system_say_what_differs() -> None:
+    found = [Tried(one, rehearsal(*PLAIN)) for one in settings(12, SOURCES)]
+    lines = [(one.setting.name, advise.moves(one)) for one in found]
+    assert len(set(lines)) == len(lines) and all(how for _, how in lines)
+    assert ("AR + cache", "lru, on demand") in lines
+    assert ("AR + cache", "decayed_lfu, early by layer, routes token_table") in lines
+
+
 def test_every_setting_is_a_command_and_needs_the_same_memory() -> None:
     found = settings(12, SOURCES)
     assert len({one.overrides for one in found}) == len(found) == 17

@@ -7,7 +7,7 @@ import pytest
 from specfit.base.config import UNHASHED, RunConfig
 from specfit.base.types import SpecfitError
 from specfit.decoding.resolve import resolve
-from specfit.workflows.advise import rests_on
+from specfit.workflows.advise import refuse_too_little_memory, rests_on
 from specfit.workflows.doctor import Findings, planned_host_lines
 from specfit.workflows.hydra_cli import config_of
 
@@ -45,5 +45,7 @@ def test_a_forecast_says_whose_acceptance_it_has() -> None:
     assert "packaged 14 M model" in lines[0] and "embedded_gsm8k" in lines[0]
     assert "times alone stand for qwen3-30b-a3b" in lines[1] and "no GPU has confirmed" in lines[1]
     assert lines[2] == "host memory: the 58.0 GB of experts fit in 64 GB"
-    assert rests_on(resolve(config("gpu.host_memory_gb=32")))[2].endswith("DO NOT FIT in 32 GB")
+    refuse_too_little_memory(config("gpu.host_memory_gb=64"))
+    with pytest.raises(SpecfitError, match="need 59.1 GB of host memory with room beside them"):
+        refuse_too_little_memory(config("gpu.host_memory_gb=32"))
     assert len(rests_on(resolve(config_of(["gpu.billed=self"])))) == 1

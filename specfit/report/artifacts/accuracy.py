@@ -150,7 +150,7 @@ def selection_bench(found: Found) -> dict[str, Any]:
     """What scripts/bench/selection.py left for the suite."""
     label = next((c.label for c in found.suite.cells if c.kind == "bench"), None)
     if label is None:
-        raise SpecfitError(f"suite {found.suite.artefact} has no selection benchmark")
+        raise SpecfitError(f"suite {found.suite.artifact} has no selection benchmark")
     return found.document(label)
 
 

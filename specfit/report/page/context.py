@@ -220,9 +220,9 @@ def otherwise(reader: ResultsReader) -> list[tuple[str, str]]:
             lines = _slower(runs) + _other_ids(runs)
             found += [(name, f"{members[0].workload.short}: {line}") for line in lines]
     for claim in CLAIMS:
-        line = _against(claim, _members(reader, claim.artefact))
+        line = _against(claim, _members(reader, claim.artifact))
         if line:
-            found.append((HOMES.get(claim.artefact, claim.artefact), line))
+            found.append((HOMES.get(claim.artifact, claim.artifact), line))
     return found
 
 
@@ -237,7 +237,7 @@ def _members(reader: ResultsReader, suite: str) -> list[SuiteRun]:
 def _against(claim: Claim, members: Sequence[SuiteRun]) -> str:
     """Where our ratio lies on the other side of 1, or is far worse than the paper's; else ""."""
     held = pick(members, stands_for=claim.workload)
-    if claim.artefact not in SIDE_BY_SIDE:
+    if claim.artifact not in SIDE_BY_SIDE:
         held = pick(held, slots=claim.slots)
     runs = {m.system: m.rows for m in reversed(held)}
     ours = ours_of(claim, runs)
@@ -424,7 +424,7 @@ def sources_of(reader: ResultsReader, entries: Iterable[Mapping[str, Any]]) -> l
     held: dict[tuple[str, str], Source] = {}
     for entry in entries:
         for found in reader.suites(*entry["suites"]) if entry.get("suites") else ():
-            held.setdefault((found.suite.artefact, found.place.name), Source(found))
+            held.setdefault((found.suite.artifact, found.place.name), Source(found))
     return list(held.values())
 
 
@@ -446,11 +446,11 @@ def suite(source: Source) -> Values:
     """The runs of a suite, and the command that makes them."""
     found = source.found
     rows = tuple(map(_run, found.suite.cells, source.manifests))
-    name = f"suite-{found.word}-{found.suite.artefact}"
-    sheet = Sheet(f"Suite {found.suite.artefact}, {found.word} rows", COLUMNS, rows)
+    name = f"suite-{found.word}-{found.suite.artifact}"
+    sheet = Sheet(f"Suite {found.suite.artifact}, {found.word} rows", COLUMNS, rows)
     return {
         "name": name,
-        "summary": f"{found.suite.artefact}: {len(rows)} cells, {found.word} rows",
+        "summary": f"{found.suite.artifact}: {len(rows)} cells, {found.word} rows",
         "command": found.suite.command,
         "table": table(to_plain(sheet), f"{name}-cells"),
     }

@@ -82,6 +82,7 @@ class Bench:
         self.trials = dict(trials)
         self.seen: Group = {name: [] for name in trials}
         self._requests = {name: answerable(trial.spec.workload) for name, trial in trials.items()}
+        self.elapsed_ns = self.cpu_ns = 0  # of every decode
         self._before: dict[str, Residency] = {}  # of the turn
         self._after: dict[str, Residency] = {}
 
@@ -114,7 +115,10 @@ class Bench:
         for _ in decoder.decode(replace(request, max_new_tokens=WARM_UP_TOKENS)):
             pass
         machine.target.restore(dict(before))
+        begun, cpu_begun = time.monotonic_ns(), TIMER()
         seen = [Observed(cycle.record, cycle.traces) for cycle in decoder.decode(request)]
+        self.elapsed_ns += time.monotonic_ns() - begun
+        self.cpu_ns += TIMER() - cpu_begun
         self._after[name] = machine.target.residency()
         return seen
 

@@ -25,9 +25,10 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def plans_of(options: argparse.Namespace) -> list[Plan]:
-    """Raises SpecfitError for a suite, a size or an override that is not understood."""
+def plans_of(options: argparse.Namespace, is_to_run: bool = True) -> list[Plan]:
+    """Raises SpecfitError for a suite, a size or an override that is not understood; if they are to
+    be run, also where no cell can be."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     requested = Wanted(options.size, tuple(options.overrides), options.repeats, options.results)
     names = options.suite or suite_names(options.experiments)
-    return plan_suites(names, requested, options.experiments)
+    return plan_suites(names, requested, options.experiments, is_to_run)

@@ -58,7 +58,7 @@ class Group:
 
 @dataclass(frozen=True)
 class SuiteFile:
-    artefact: str
+    artifact: str
     groups: tuple[Group, ...]
     repeats: int = 1
 
@@ -67,12 +67,12 @@ def suite_names(folder: Path = FOLDER) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def read_suite_file(artefact: str, folder: Path = FOLDER) -> SuiteFile:
+def read_suite_file(artifact: str, folder: Path = FOLDER) -> SuiteFile:
     """Raises SpecfitError, one sentence, for whatever the format above does not allow."""
-    path = folder / f"{artefact}.yaml"
+    path = folder / f"{artifact}.yaml"
     if not path.is_file():
         known = ", ".join(suite_names(folder)) or "none"
-        raise SpecfitError(f"there is no suite {artefact} in {folder}; there is {known}")
+        raise SpecfitError(f"there is no suite {artifact} in {folder}; there is {known}")
     try:
         raw: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     except (OmegaConfBaseException, YAMLError) as error:

@@ -78,9 +78,11 @@ class Plan:
         return [one for one in self.planned if one.refusal is not None]
 
 
-def plan_suites(names: Sequence[str], wanted: Wanted, folder: Path = FOLDER) -> list[Plan]:
+def plan_suites(
+    names: Sequence[str], wanted: Wanted, folder: Path = FOLDER, is_to_run: bool = True
+) -> list[Plan]:
     """Every cell's id, from the config alone. Raises SpecfitError for what is wrong with the files
-    or the overrides, and where no cell at all can be run."""
+    or the overrides, and, if they are to be run, where no cell at all can be."""
     files = [read_suite_file(name, folder) for name in names]
     arguments = [Argument.read(text) for text in wanted.arguments]
     check_arguments(arguments, files, folder)
@@ -88,9 +90,9 @@ def plan_suites(names: Sequence[str], wanted: Wanted, folder: Path = FOLDER) -> 
     for file in files:
         planned = tuple(plan_file(file, wanted, arguments))
         cells = tuple(one.cell for one in planned)
-        plans.append(Plan(Suite(file.artefact, wanted.size, wanted.arguments, cells), planned))
+        plans.append(Plan(Suite(file.artifact, wanted.size, wanted.arguments, cells), planned))
     configured = [one for plan in plans for one in plan.planned if one.group.is_configured]
-    if configured and all(one.refusal is not None for one in configured):
+    if is_to_run and configured and all(one.refusal is not None for one in configured):
         raise SpecfitError(str(configured[0].refusal))
     return plans
 
