@@ -50,7 +50,9 @@ def main() -> int:
 
 def show_cells(plans: list[Plan], results: Path, finished: list[Finished]) -> None:
     for plan in plans:
-        print(f"\n{plan.suite.artifact}: {counted(len(plan.planned), 'cell')}; {plan.suite.command}")
+        print(
+            f"\n{plan.suite.artifact}: {counted(len(plan.planned), 'cell')}; {plan.suite.command}"
+        )
         print(HEAD)
         for one in plan.planned:
             print(line(one, results, guess_of(one, finished)))

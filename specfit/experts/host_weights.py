@@ -15,6 +15,7 @@ from specfit.base.types import SpecfitError
 from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_layers, release
 from specfit.hardware.memory import GB, host_memory, with_room
 
+
 def refuse_without_memory(total_bytes: int) -> None:
     """An anonymous map always succeeds; touching it without memory ends the process.
 

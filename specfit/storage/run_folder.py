@@ -23,6 +23,7 @@ from specfit.base.types import CycleRecord, SpecfitError
 from specfit.storage import atomic
 from specfit.storage.manifest import Manifest, read_manifest
 from specfit.storage.request_files import (
+    RESIDENCY,
     Part,
     drop_rows,
     joined,
@@ -148,6 +149,16 @@ class RunStore:
             for at, waiting in enumerate(self._waiting, start=position + 1 - len(self._waiting)):
                 write_part(self._all_parts()[at], self.run_id, waiting)
             self._waiting, self._kept_at = [], time.monotonic()
+
+    def has_every_residency(self) -> bool:
+        """Whether each request of this finished run says what it left in the cache: a packed run's
+        does not."""
+        return self.is_finished() and all((p / RESIDENCY).is_file() for p in self._all_parts())
+
+    def take_over(self, beginning: RunStore) -> None:
+        """Keep the requests of a finished run that has decoded the first ones of this run."""
+        for part, place in zip(beginning.finished_parts(), beginning._all_parts(), strict=True):
+            self.add(replace(part, residency=read_residency(place)))
 
     def finish(self) -> None:
         """Assemble the run's files from its parts; `finished` in the manifest is written last."""

@@ -148,6 +148,27 @@ def test_a_killed_process_loses_no_finished_request(
     assert bytes_of(folder) == bytes_of(whole)
 
 
+@pytest.mark.parametrize("policy", ["lru", "decayed_lfu"])
+def test_a_higher_limit_goes_on_after_the_lower_ones_requests(
+    command: Command, runnable: Runnable, tmp_path: Path, policy: str
+) -> None:
+    """And leaves the rows of a run that began at the first request."""
+
+    def run(results: str, limit: int) -> tuple[JobResult, Path]:
+        said = (*SMALL[1:], f"limit={limit}", "selector=ar_cache", f"policy={policy}", "compare=false")
+        ended = command(*runnable.overrides, *said, f"results_dir={tmp_path / results}")
+        assert ended.code == 0, ended.err
+        return ended, Path(ended.out.splitlines()[-1].removeprefix("rows: "))
+
+    run("grown", 1)
+    grown, folder = run("grown", 3)
+    whole, alone = run("alone", 3)
+    assert "1 of 3 requests were finished before; going on after them" in grown.out
+    assert "finished before" not in whole.out
+    assert folder.name == alone.name and bytes_of(folder) == bytes_of(alone)
+    assert len(json.loads((folder / "manifest.json").read_text())["provenance"]) == 2
+
+
 # -- what is printed -------------------------------------------------------------------------------
 
 
