@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.entry import needs_extras, script
+from specfit.base.published import QWEN3_30B_A3B
 
 with needs_extras():
     import pandas as pd
@@ -223,7 +224,7 @@ def dummy(check: Check) -> tuple[bool | None, Figures]:
         figures[name] = numbers(rows)
         if name == "ar_48":  # what a cycle costs without its copies, and a copy
             row = figures[name]
-            block_mb = 3 * 2 * 2048 * 768 / 1e6
+            block_mb = QWEN3_30B_A3B.expert_bytes() / 1e6
             gbps = row["achieved_h2d_gbps"] or 10.0
             check.cost = row["cycle_ms"] - row["wait_ms"], block_mb / gbps * 1e3
             figures["assumed_cost"] = {"base_ms": check.cost[0], "expert_us": check.cost[1]}

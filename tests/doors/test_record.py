@@ -21,7 +21,7 @@ from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import Recording, find_recording, read_recording
 from specfit.storage.recording.tables import FILES
 from specfit.storage.rows import RunRows, load_run
-from tests.fakes.runnable import EXPERTS, Runnable
+from tests.fakes.tiny_model import RUN_EXPERTS, Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUESTS, NEW_TOKENS = 3, 24
@@ -113,7 +113,7 @@ def test_replayed_rows_are_the_runs(
     assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))
 
 
-@pytest.mark.parametrize("slots", [0, 5, 12, EXPERTS])
+@pytest.mark.parametrize("slots", [0, 5, 12, RUN_EXPERTS])
 @pytest.mark.parametrize("selector", ["ar", "ar_cache", "eagle3", "eagle3_cache", "specfit"])
 def test_matrix(workplace: Workplace, recording: Recording, selector: str, slots: int) -> None:
     """All selectors at all slots; the fit is made twice, from the model and from the recording."""

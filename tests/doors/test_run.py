@@ -17,7 +17,7 @@ import pytest
 
 import specfit.workflows.execute
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = ("cycles.parquet", "requests.parquet")
@@ -155,7 +155,13 @@ def test_a_higher_limit_goes_on_after_the_lower_ones_requests(
     """And leaves the rows of a run that began at the first request."""
 
     def run(results: str, limit: int) -> tuple[JobResult, Path]:
-        said = (*SMALL[1:], f"limit={limit}", "selector=ar_cache", f"policy={policy}", "compare=false")
+        said = (
+            *SMALL[1:],
+            f"limit={limit}",
+            "selector=ar_cache",
+            f"policy={policy}",
+            "compare=false",
+        )
         ended = command(*runnable.overrides, *said, f"results_dir={tmp_path / results}")
         assert ended.code == 0, ended.err
         return ended, Path(ended.out.splitlines()[-1].removeprefix("rows: "))

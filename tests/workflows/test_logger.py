@@ -15,7 +15,7 @@ import pytest
 
 from specfit.workflows.logger import drawn_from, request_metrics
 from tests.fakes.rows import part
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
 BILLED = SimpleNamespace(layer_scale=6)
 MODELLED: Any = SimpleNamespace(timed="modelled", billing=BILLED)

@@ -46,6 +46,6 @@ def test_a_forecast_says_whose_acceptance_it_has() -> None:
     assert "times alone stand for qwen3-30b-a3b" in lines[1] and "no GPU has confirmed" in lines[1]
     assert lines[2] == "host memory: the 58.0 GB of experts fit in 64 GB"
     refuse_too_little_memory(config("gpu.host_memory_gb=64"))
-    with pytest.raises(SpecfitError, match="need 59.1 GB of host memory with room beside them"):
+    with pytest.raises(SpecfitError, match=r"need 59\.1 GB of host memory with room beside them"):
         refuse_too_little_memory(config("gpu.host_memory_gb=32"))
     assert len(rests_on(resolve(config_of(["gpu.billed=self"])))) == 1

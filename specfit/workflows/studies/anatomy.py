@@ -4,8 +4,8 @@
     python scripts/studies/study.py anatomy results/replays/<run id>
 The cycle is chosen by a rule, not by eye: of the replayed cycles that drafted most levels and whose
 routes named every expert that was then used, the one with the median cycle time (of two, the
-shorter; of equals, the first), or named with --cycle evaluation-3:12. Selected nodes count the experts that they add in level order; the
-others those that they would add to the selection.
+shorter; of equals, the first); --cycle evaluation-3:12 names another. Selected nodes count the
+experts that they add in level order; the others those that they would add to the selection.
 """
 
 from __future__ import annotations

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Routes
 from specfit.selection.cost import CostModel
 
-LAYERS, EXPERTS, TOP, LEVELS = 48, 128, 8, 5
+LAYERS, EXPERTS, TOP = QWEN3_30B_A3B.layers, QWEN3_30B_A3B.experts, QWEN3_30B_A3B.top_k
+LEVELS = 5
 SHARED = 1.5  # spread of a cycle's common router scores, in units of a row's own
 
 

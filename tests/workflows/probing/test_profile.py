@@ -20,7 +20,7 @@ from specfit.workflows.probing.probe import report  # noqa: E402
 from specfit.workflows.probing.profile import SYSTEMS, Probed, fit_trials, probe_machine  # noqa: E402
 from specfit.workflows.probing.trials import Bench, Trial, settled  # noqa: E402
 from specfit.workflows.run_time import probed_profile  # noqa: E402
-from tests.fakes.runnable import EXPERTS, Runnable  # noqa: E402
+from tests.fakes.tiny_model import RUN_EXPERTS, Runnable  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,14 @@ def test_a_cpu_is_probed_in_every_state_that_runs_have(config: RunConfig) -> Non
     trials = fit_trials(config)
     slots = {name: trial.spec.slots for name, trial in trials.items()}
     assert slots == {
-        "resident_ar": EXPERTS,
-        "resident_few": EXPERTS,
-        "resident_tree": EXPERTS,
+        "resident_ar": RUN_EXPERTS,
+        "resident_few": RUN_EXPERTS,
+        "resident_tree": RUN_EXPERTS,
         "streamed_ar": 0,
         "streamed_tree": 0,
-        "searched": EXPERTS,
-        "evicting_ar": EXPERTS // 4,
-        "evicting_tree": EXPERTS // 4,
+        "searched": RUN_EXPERTS,
+        "evicting_ar": RUN_EXPERTS // 4,
+        "evicting_tree": RUN_EXPERTS // 4,
     }
     assert all(trial.spec.clock == "wall" for trial in trials.values())
     assert trials["resident_few"].spec.config.selector.k == 2

@@ -24,7 +24,7 @@ from specfit.workflows.hydra_cli import compose
 from specfit.workflows.suites.files import choices, read_suite_file, suite_names
 from specfit.workflows.suites.planning import Plan, Wanted, plan_suites
 from specfit.workflows.suites.running import run_all, todo
-from tests.fakes.runnable import JobResult, Runnable, make_runnable
+from tests.fakes.tiny_model import JobResult, Runnable, make_runnable
 from tests.models.routes.predictors import write_files
 
 ROOT = Path(__file__).parents[3]
