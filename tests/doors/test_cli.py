@@ -75,7 +75,7 @@ CONFIG = {
     "objective=speed": "objective is 'speed'; use one of ratio, lambda",
     "lambda_tokens_per_s=9": "lambda_tokens_per_s is read by objective=lambda alone; set both",
     "calibration.at=once": "calibration.at is 'once'; use one of primary, own",
-    f"cache_slots={RUN_EXPERTS + 1}": f"cache_slots is 17, but a layer has {RUN_EXPERTS} experts; use all",
+    "cache_slots=17": f"cache_slots is 17, but a layer has {RUN_EXPERTS} experts; use all",
     "cache_slots=-1": "cache_slots is -1; it must be at least 0",
     "cache_slots=most": "cache_slots is 'most'; use a number of experts per layer, all or fit",
     "cache_slots=2.5": "cache_slots=2.5: Value '2.5' of type 'float' is incompatible with",
