@@ -22,9 +22,8 @@ with needs_extras():
     from specfit.report.run_summary import counted
     from specfit.storage.manifest import read_manifest
     from specfit.workflows.run_time import Estimate, Finished, estimate, finished_below, unfetched
-    from specfit.workflows.suites.asking import parser_of, plans_of
     from specfit.workflows.suites.composing import composed
-    from specfit.workflows.suites.planning import Plan, Planned
+    from specfit.workflows.suites.planning import Plan, Planned, parser_of, plans_of
     from specfit.workflows.suites.running import todo
 
 HEAD = f"{'cell':34} {'kind':7} {'id':22} {'state':12} {'minutes':>8} {'MB':>7}"

@@ -21,8 +21,7 @@ with needs_extras():
     from specfit.base.types import SpecfitError
     from specfit.report.run_summary import counted
     from specfit.storage.suite import FULL
-    from specfit.workflows.suites.asking import parser_of, plans_of
-    from specfit.workflows.suites.planning import Planned
+    from specfit.workflows.suites.planning import Planned, parser_of, plans_of
     from specfit.workflows.suites.running import Failed
 
 

@@ -21,9 +21,8 @@ from specfit.base.entry import needs_extras, print_error, script
 with needs_extras():
     from specfit.base.types import SpecfitError
     from specfit.storage.suite import REFERENCE, Suite, read_suite, variant_of
-    from specfit.workflows.suites.asking import parser_of, plans_of
     from specfit.workflows.suites.comparing import DIFFERENT, Compared, compare_runs
-    from specfit.workflows.suites.planning import Plan
+    from specfit.workflows.suites.planning import Plan, parser_of, plans_of
     from specfit.workflows.suites.running import run_all, todo
 
 DEFAULT = "verify"

@@ -43,6 +43,18 @@ def run(composed: Any) -> int:
     return 0 if finished.ok_ids else 3
 
 
+def calibrate(composed: Any) -> int:
+    """`python -m specfit.calibrate`: the fit that a run of this config would use, found or made."""
+    config = from_hydra(composed)
+    from specfit.decoding.calibration.files import calibrated_cost
+    from specfit.decoding.live import build_runtime
+
+    result = calibrated_cost(resolved(config), build_runtime, Path(config.results_dir))
+    print(result.sentence())
+    print(f"{'made' if result.made_now else 'found'}: {result.path}")
+    return 0
+
+
 def in_sweep() -> bool:
     """Whether this is a job of `-m`: it gets one line, and the sweep one table."""
     from hydra.core.hydra_config import HydraConfig

@@ -21,7 +21,7 @@ from specfit.base.types import Request, RequestError, Score, SpecfitError
 from specfit.decoding.expert_cache_factory import make_cache, pin_most_used
 from specfit.decoding.replay.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
 from specfit.decoding.replay.playback import Playback
-from specfit.decoding.replay.predicted import PredictedRoutes
+from specfit.decoding.replay.routes import PredictedRoutes
 from specfit.decoding.spec import RunSpec, profile_advice, profile_of, settle_slots
 from specfit.experts.prefetch import Prefetcher
 from specfit.hardware.clock import ModelledClock

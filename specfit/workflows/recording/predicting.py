@@ -17,8 +17,7 @@ import torch
 
 from specfit.base.types import ROOT, DraftTree, SpecfitError
 from specfit.decoding.live import build_runtime
-from specfit.decoding.replay.recent import recent_uses
-from specfit.decoding.replay.routes import check_same_pair
+from specfit.decoding.replay.routes import check_same_pair, recent_uses
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.models.routes.predictor import (
     DECAYS,
