@@ -34,7 +34,7 @@ def main() -> int:
     options.suite = options.suite or [DEFAULT]
     from specfit.workflows.progress import say
 
-    kept = {name: reference_of(name, options) for name in options.suite}
+    reference = {name: reference_of(name, options) for name in options.suite}
     with tempfile.TemporaryDirectory(prefix="specfit-verify-") as scratch:
         say(f"running again below {scratch}")
         results, options.results = options.results, Path(scratch)
@@ -43,7 +43,7 @@ def main() -> int:
         compared = [
             one
             for plan in plans
-            for one in compare(plan, kept[plan.suite.artifact], results, options.results)
+            for one in compare(plan, reference[plan.suite.artifact], results, options.results)
         ]
         say(shown(compared))
     if failed:
@@ -64,10 +64,10 @@ def reference_of(name: str, options: object) -> Suite:
     )
 
 
-def compare(plan: Plan, kept: Suite, results: Path, scratch: Path) -> list[Compared]:
+def compare(plan: Plan, reference: Suite, results: Path, scratch: Path) -> list[Compared]:
     """Cell by cell, by label: an id may be another one here. What a script measured is left out."""
-    place = results / REFERENCE if not kept.missing(results / REFERENCE) else results
-    there = {(cell.label, cell.repeat): cell for cell in kept.cells}
+    place = results / REFERENCE if not reference.missing(results / REFERENCE) else results
+    there = {(cell.label, cell.repeat): cell for cell in reference.cells}
     return [
         compare_runs(
             f"{plan.suite.artifact}: {cell.label}",

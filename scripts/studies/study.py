@@ -27,8 +27,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.cycle and options.name != "anatomy":
         raise SpecfitError(f"--cycle is of the study anatomy; {options.name} takes whole replays")
-    asked = {"cycle": options.cycle} if options.cycle else {}
-    document = study_named(options.name)(options.replay, **asked)
+    named = {"cycle": options.cycle} if options.cycle else {}
+    document = study_named(options.name)(options.replay, **named)
     stem = f"{options.name}_{document['info']['run_id']}.json"
     out = options.out or options.replay.parent.parent / "bench" / stem
     write_study(options.name, document, out)

@@ -245,10 +245,10 @@ def _fitting_slots(
     return slots, notes
 
 
-def find_device(asked: str) -> tuple[torch.device, str]:
-    if asked == "cuda" and not torch.cuda.is_available():
+def find_device(requested: str) -> tuple[torch.device, str]:
+    if requested == "cuda" and not torch.cuda.is_available():
         raise SpecfitError("device=cuda, but no CUDA device or driver was found; use device=cpu")
-    if asked == "cpu" or not torch.cuda.is_available():
+    if requested == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu"), cpu_name() or platform.machine()
     settle_backend()
     return torch.device("cuda"), torch.cuda.get_device_name()

@@ -255,21 +255,23 @@ def settle_slots(
     config: RunConfig, experts: int, fit: Callable[[], tuple[int, str]] | None = None
 ) -> tuple[int, tuple[str, ...]]:
     """Slots per layer, and sentences about them. `fit` counts what the device holds."""
-    asked = config.cache_slots
+    requested = config.cache_slots
     if config.is_uncached:
         name = config.selector.name
         return 0, (f"{name} is the paper's uncached system: cache_slots is 0; see {name}_cache",)
-    if asked == "all":
+    if requested == "all":
         return experts, ()
-    if asked == "fit":
+    if requested == "fit":
         if fit is None:
             raise SpecfitError("cache_slots=fit needs a device to fit into; use a number")
         slots, note = fit()
         return slots, (note,)
-    assert isinstance(asked, int)
-    if asked > experts:
-        raise SpecfitError(f"cache_slots is {asked}, but a layer has {experts} experts; use all")
-    return asked, ()
+    assert isinstance(requested, int)
+    if requested > experts:
+        raise SpecfitError(
+            f"cache_slots is {requested}, but a layer has {experts} experts; use all"
+        )
+    return requested, ()
 
 
 def stored_profile(name: str) -> dict[str, Any]:

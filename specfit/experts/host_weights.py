@@ -142,10 +142,10 @@ class ExpertStore:
         """
         assert self._frozen and self.lock_report is None, "a loaded store is locked once"
         addresses = [blocks.data_ptr() for blocks in self._blocks]
-        counts, held, refused = lock_layers(
+        counts, registered, refused = lock_layers(
             registrar, addresses, self.block_bytes, self.experts, chunk_bytes
         )
-        weakref.finalize(self, release, registrar, held)
+        weakref.finalize(self, release, registrar, registered)
         self._locked[:] = counts
         locked = int(self._locked.sum()) * self.block_bytes
         self.lock_report = LockReport(locked, self.total_bytes, refused)

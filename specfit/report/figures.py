@@ -103,13 +103,13 @@ class Drawing:
         """Title and panels above, the stamp below in a strip of its own."""
         from matplotlib.figure import Figure
 
-        told = textwrap.wrap(self.stamp.short, STAMP_CHARACTERS)
-        strip = STAMP_LINE * (len(told) + 1)
+        lines = textwrap.wrap(self.stamp.short, STAMP_CHARACTERS)
+        strip = STAMP_LINE * (len(lines) + 1)
         figure: Any = Figure(figsize=(WIDTH, self.height + strip), layout="constrained")
         panels, foot = figure.subfigures(2, 1, height_ratios=[self.height, strip])
         panels.suptitle(self.stamp.titled(self.title), fontsize=11, fontweight="bold")
         self.paint(panels)
-        foot.text(0.01, 0.95, "\n".join(told), fontsize=6, color="0.35", va="top")
+        foot.text(0.01, 0.95, "\n".join(lines), fontsize=6, color="0.35", va="top")
         self._watermark(figure)
         return figure
 

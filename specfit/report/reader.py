@@ -34,14 +34,14 @@ class ResultsReader:
         if len({one.place for one in found}) == 1:
             return found
         reference = self.results / REFERENCE
-        kept = [read_suite(reference, name, self.variant) for name in names]
-        for one, suite in zip(found, kept, strict=True):
+        packed = [read_suite(reference, name, self.variant) for name in names]
+        for one, suite in zip(found, packed, strict=True):
             if suite is None or suite.missing(reference):
                 raise SpecfitError(
                     f"rows of {', '.join(names)} lie in two places and are not drawn together; "
                     f"first: {one.suite.command}"
                 )
-        return [Found(suite, reference) for suite in kept if suite is not None]
+        return [Found(suite, reference) for suite in packed if suite is not None]
 
     def members(self, *names: str, kind: str = "run") -> list[SuiteRun]:
         """Runs (or replays) of these suites, in order, each once."""
@@ -76,8 +76,8 @@ class ResultsReader:
         found = self.suites(*names)
         modelled = [run.info.profile_digest for run in rows if run.info.clock == "modelled"]
         checks = [clock_sentence(found[0].place, digest) for digest in dict.fromkeys(modelled)]
-        told = [*extra, *(f"{check[0].upper()}{check[1:]}." for check in dict.fromkeys(checks))]
-        return stamp_of(rows, found[0].word, any(one.is_preview for one in found), told, names)
+        notes = [*extra, *(f"{check[0].upper()}{check[1:]}." for check in dict.fromkeys(checks))]
+        return stamp_of(rows, found[0].word, any(one.is_preview for one in found), notes, names)
 
     def _member(self, path: Path, repeat: int) -> SuiteRun:
         if path not in self._members:

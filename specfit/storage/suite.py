@@ -191,8 +191,8 @@ class Found:
 def find_suite(artifact: str, results: Path = Path("results"), variant: str = "") -> Found:
     """Where an artifact's rows are. Raises SpecfitError with the command that is missing."""
     reference = results / REFERENCE
-    live, kept = (read_suite(place, artifact, variant) for place in (results, reference))
-    wanted = live or kept
+    live, packed = (read_suite(place, artifact, variant) for place in (results, reference))
+    wanted = live or packed
     if wanted is None:
         raise SpecfitError(
             f"no run of suite {artifact} is known: {suite_path(results, artifact, variant)} is "
@@ -201,8 +201,8 @@ def find_suite(artifact: str, results: Path = Path("results"), variant: str = ""
     lacking = wanted.missing(results)
     if not lacking:
         return Found(wanted, results)
-    if kept is not None and not kept.missing(reference):
-        return Found(kept, reference, tuple(lacking))
+    if packed is not None and not packed.missing(reference):
+        return Found(packed, reference, tuple(lacking))
     raise SpecfitError(
         f"{wanted.artifact} needs {len(wanted.cells)} runs and {len(lacking)} are missing, the "
         f"first {lacking[0].label} ({lacking[0].id}); first: {wanted.command}"

@@ -66,10 +66,13 @@ def advise(composed: Any) -> int:
         countdown.starts(len(wanted), 0)
         tried = try_all(spec.config, recording, wanted, countdown.advances)
     advice = advise_on(tried)
-    kept = [item for item in said if key_group(item) not in OURS]
+    typed = [item for item in said if key_group(item) not in OURS]
     if traced:  # there is nothing to run
-        kept = [f"recording={recording.recording_id}", *(k for k in kept if key_group(k) == "gpu")]
-    for line in screen(advice, spec, len(recording.requests), kept):
+        typed = [
+            f"recording={recording.recording_id}",
+            *(k for k in typed if key_group(k) == "gpu"),
+        ]
+    for line in screen(advice, spec, len(recording.requests), typed):
         say(line)
     return 0
 
@@ -174,25 +177,25 @@ def predicted(spec: LiveRunSpec, sources: Sources, recording: Recording, say: An
     from specfit.workflows.recording.predicting import add_predictions
 
     if sources.drafting == "learned":
-        asked = applied(spec.config, sources.words("learned"))
-        add_predictions(replace(spec, config=asked), recording, say)
+        config = applied(spec.config, sources.words("learned"))
+        add_predictions(replace(spec, config=config), recording, say)
 
 
 # -- the screen ----------------------------------------------------------------------------------
 
 
-def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) -> list[str]:
+def screen(advice: Advice, spec: RunSpec, requests: int, typed: Sequence[str]) -> list[str]:
     from specfit.report.explained import sentence
     from specfit.workflows.advice import explained
 
     best, plain = advice.best, advice.plain
     place = f"{spec.config.dataset.name}, {spec.config.model.name}"
-    told = f"modelled by profile {spec.profile.name}, n = {requests} requests"
-    lines = ["", f"{place}, room for {spec.slots} experts of each layer ({told})", ""]
+    basis = f"modelled by profile {spec.profile.name}, n = {requests} requests"
+    lines = ["", f"{place}, room for {spec.slots} experts of each layer ({basis})", ""]
     lines += [*rests_on(spec), ""]
     lines += table(advice, spec.billing.layer_scale)
     door = "replay" if spec.config.model.source == "traced" else "run"
-    command = f"python -m specfit.{door} {shlex.join([*kept, *best.setting.overrides])}"
+    command = f"python -m specfit.{door} {shlex.join([*typed, *best.setting.overrides])}"
     lines += ["", "best:", f"  {command}"]
     if any(item.startswith("prefetch=") for item in best.setting.overrides):
         lines.append("  (one slot of each layer is the area that early copies come into)")
@@ -233,8 +236,8 @@ def cliff(spec: RunSpec) -> list[str]:
     from specfit.experts.pool_cache import slots_cliff
 
     shape = spec.geometry
-    told = slots_cliff(spec.slots, shape.layers, shape.top_k, spec.billing.own_expert_bytes)
-    return [] if told is None else [f"warning: {told}"]
+    sentence = slots_cliff(spec.slots, shape.layers, shape.top_k, spec.billing.own_expert_bytes)
+    return [] if sentence is None else [f"warning: {sentence}"]
 
 
 def table(advice: Advice, copies_each: int = 1) -> list[str]:
@@ -283,11 +286,11 @@ def bound_note(one: Tried, advice: Advice) -> str:
 
 def moves(one: Tried) -> str:
     """Cache policy, and what is copied early by which routes: it tells rows of one system apart."""
-    told = dict(item.split("=", 1) for item in one.setting.overrides)
-    parts = [told.get("policy", PLAIN_POLICY)]
-    early = told.get("prefetch", "off")
+    chosen = dict(item.split("=", 1) for item in one.setting.overrides)
+    parts = [chosen.get("policy", PLAIN_POLICY)]
+    early = chosen.get("prefetch", "off")
     parts.append("on demand" if early == "off" else f"early by {early}")
-    parts += [f"routes {told['routes']}"] if "routes" in told else []
+    parts += [f"routes {chosen['routes']}"] if "routes" in chosen else []
     return ", ".join(parts)
 
 

@@ -71,9 +71,9 @@ class Watchers(Watcher):
             watcher.probes()
 
     def resumes(self, parts: Iterator[Part]) -> None:
-        kept = list(parts)
+        finished = list(parts)
         for watcher in self._watchers:
-            watcher.resumes(iter(kept))
+            watcher.resumes(iter(finished))
 
     def starts(self, total: int, done: int) -> None:
         for watcher in self._watchers:

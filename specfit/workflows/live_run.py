@@ -132,13 +132,16 @@ def show(spec: Any, outcome: Any, finished: Any) -> None:
 
 def place_of(spec: Any, finished: Any) -> str:
     """Workload, cache and whose times they are."""
+    from specfit.report.run_summary import counted
+
     info = finished.info
-    held = f"{info.cache_slots} of {spec.geometry.experts} experts per layer on the device"
-    told = f"{info.dataset}, {len(finished.ok_ids)} requests, {held}; model {info.model}"
+    cached = f"{info.cache_slots} of {spec.geometry.experts} experts per layer on the device"
+    requests = counted(len(finished.ok_ids), "request")
+    workload = f"{info.dataset}, {requests}, {cached}; model {info.model}"
     if info.clock != "modelled":
-        return f"{told}, times measured on {info.device}"
+        return f"{workload}, times measured on {info.device}"
     billed = info.model if info.billed in (None, "self") else info.billed
-    return f"{told}, times modelled for {billed} by profile {info.profile}"
+    return f"{workload}, times modelled for {billed} by profile {info.profile}"
 
 
 def alone(spec: Any, finished: Any, title: str) -> None:
@@ -170,8 +173,8 @@ def waited(outcome: Any, finished: Any) -> str:
     atlas_ns = summarise(finished).atlas_ns
     if outcome.ran_now and atlas_ns:
         parts.append(f"exact routes {span(atlas_ns / 1e9)}, off the clock as in the paper")
-    told = f" ({'; '.join(parts)})" if parts else ""
-    return f"elapsed {span(waited_s())}{told}"
+    apart = f" ({'; '.join(parts)})" if parts else ""
+    return f"elapsed {span(waited_s())}{apart}"
 
 
 def next_commands(spec: Any, finished: Any) -> list[str]:

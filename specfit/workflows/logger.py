@@ -108,8 +108,8 @@ class Logger(Watcher):
         log, run = self._run, load_run(folder)
         lines = closing_table(run, baseline_of(run, self._results / "runs"), self._results)
         log.config.update({"run_id": run.info.run_id})
-        told = [line for line in lines if line.value is not None and line.label != "mark"]
-        log.summary.update({line.label: line.value for line in told})
+        shown = [line for line in lines if line.value is not None and line.label != "mark"]
+        log.summary.update({line.label: line.value for line in shown})
         table = [[line.label, line.shown] for line in lines]
         log.log({"closing table": wandb.Table(columns=["what", "value"], data=table)})
         rows = [folder / name for name in (*FILES, MANIFEST, "run.yaml")]

@@ -250,11 +250,11 @@ def unfetched(config: RunConfig) -> RunTime | None:
         return None
     kind, slots = selector_spec(config.selector.name), config.cache_slots
     model = Experts(shape.layers, shape.experts, shape.top_k, shape.expert_bytes())
-    held = slots if isinstance(slots, int) else shape.experts
+    cached_slots = slots if isinstance(slots, int) else shape.experts
     prompt = workload_context(config, sys.maxsize) - config.new_tokens
     work = Requests(config.request_limit or 1, prompt, config.new_tokens)
     system = system_like(config.selector.name, kind.drafts, kind.reads_routes)
-    return run_time(system, model, profile, held, work)
+    return run_time(system, model, profile, cached_slots, work)
 
 
 # -- from finished runs --------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def closest(work: Work, finished: Iterable[Finished]) -> list[Finished]:
             other.cache_slots == work.cache_slots,
         )
 
-    asked = config.model.name, config.new_tokens
-    same = [other for other in finished if (other.model, other.max_new_tokens) == asked]
+    same_kind = config.model.name, config.new_tokens
+    same = [other for other in finished if (other.model, other.max_new_tokens) == same_kind]
     best = max(map(likeness, same), default=None)
     return [other for other in same if likeness(other) == best]

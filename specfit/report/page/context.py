@@ -236,10 +236,10 @@ def _members(reader: ResultsReader, suite: str) -> list[SuiteRun]:
 
 def _against(claim: Claim, members: Sequence[SuiteRun]) -> str:
     """Where our ratio lies on the other side of 1, or is far worse than the paper's; else ""."""
-    held = pick(members, stands_for=claim.workload)
+    alike = pick(members, stands_for=claim.workload)
     if claim.artifact not in SIDE_BY_SIDE:
-        held = pick(held, slots=claim.slots)
-    runs = {m.system: m.rows for m in reversed(held)}
+        alike = pick(alike, slots=claim.slots)
+    runs = {m.system: m.rows for m in reversed(alike)}
     ours = ours_of(claim, runs)
     if claim.against is None or ours is None or not ours.value:
         return ""
@@ -247,8 +247,8 @@ def _against(claim: Claim, members: Sequence[SuiteRun]) -> str:
     worse = (claim.value / ours.value) ** QUANTITIES[claim.quantity].better
     if said != OTHER and not (said in COMPARED and worse > FAR):
         return ""
-    told = f"ours {shown(claim, ours.value)}, the paper's {shown(claim, claim.value)} ({said})"
-    return f"{held[0].workload.short}: {describe(claim, runs[claim.system])}: {told}"
+    both = f"ours {shown(claim, ours.value)}, the paper's {shown(claim, claim.value)} ({said})"
+    return f"{alike[0].workload.short}: {describe(claim, runs[claim.system])}: {both}"
 
 
 def _slower(runs: Mapping[str, RunRows]) -> list[str]:
@@ -259,11 +259,10 @@ def _slower(runs: Mapping[str, RunRows]) -> list[str]:
             continue
         ratio = QUANTITIES["speed"].ratio(runs["specfit"], runs[system])
         if ratio.value is not None and (ratio.value < 1 or not is_clear(ratio)):
-            told = "is slower than" if is_clear(ratio) else "cannot be told apart from"
+            relation = "is slower than" if is_clear(ratio) else "cannot be told apart from"
             words = words_of([runs["specfit"]])
-            lines.append(
-                f"SpecFit {told} {style_of(system).label}: {measured(ratio, factor).text} ({words})"
-            )
+            gain = f"{measured(ratio, factor).text} ({words})"
+            lines.append(f"SpecFit {relation} {style_of(system).label}: {gain}")
     return lines
 
 
@@ -343,9 +342,9 @@ def fitted(sheet: Mapping[str, Any], name: str, above: Sequence[str]) -> list[Va
     ]
 
 
-def _columns(sheet: Mapping[str, Any], kept: Sequence[int]) -> Values:
-    picked = {key: [sheet[key][at] for at in kept] for key in ("columns", "numeric")}
-    return {**sheet, **picked, "rows": [[row[at] for at in kept] for row in sheet["rows"]]}
+def _columns(sheet: Mapping[str, Any], positions: Sequence[int]) -> Values:
+    picked = {key: [sheet[key][at] for at in positions] for key in ("columns", "numeric")}
+    return {**sheet, **picked, "rows": [[row[at] for at in positions] for row in sheet["rows"]]}
 
 
 INTERVAL = re.compile(r"(?P<value>.+?) (?P<bounds>\[.*\])", re.DOTALL)
@@ -421,22 +420,22 @@ class Source:
 
 def sources_of(reader: ResultsReader, entries: Iterable[Mapping[str, Any]]) -> list[Source]:
     """Each suite once for each place (live or reference) that rows of it were taken from."""
-    held: dict[tuple[str, str], Source] = {}
+    sources: dict[tuple[str, str], Source] = {}
     for entry in entries:
         for found in reader.suites(*entry["suites"]) if entry.get("suites") else ():
-            held.setdefault((found.suite.artifact, found.place.name), Source(found))
-    return list(held.values())
+            sources.setdefault((found.suite.artifact, found.place.name), Source(found))
+    return list(sources.values())
 
 
 def manifests_of(sources: Iterable[Source]) -> list[Manifest]:
     """Of every run and replay, once though several suites name it."""
-    held = {
+    manifests = {
         cell.path(source.found.place): manifest
         for source in sources
         for cell, manifest in zip(source.found.suite.cells, source.manifests, strict=True)
         if manifest is not None
     }
-    return list(held.values())
+    return list(manifests.values())
 
 
 COLUMNS = ("cell", "kind", "id", "override line", "requests", "clock", "profile", "device")

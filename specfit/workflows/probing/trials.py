@@ -89,18 +89,18 @@ class Bench:
     @property
     def requests(self) -> int:
         """That every trial can be asked."""
-        return min(len(asked) for asked in self._requests.values())
+        return min(len(requests) for requests in self._requests.values())
 
     def there(self, index: int) -> None:
         """Every trial decodes request `index`, after those before it."""
         self._before = dict(self._after)
-        for name, asked in self._requests.items():
-            self.seen[name] += self._decode(name, asked[index])
+        for name, requests in self._requests.items():
+            self.seen[name] += self._decode(name, requests[index])
 
     def back(self, index: int) -> None:
         """Once more, last trial first."""
-        for name, asked in reversed(self._requests.items()):
-            self.seen[name] += self._decode(name, asked[index])
+        for name, requests in reversed(self._requests.items()):
+            self.seen[name] += self._decode(name, requests[index])
 
     def _decode(self, name: str, request: Request) -> list[Observed]:
         """After a few untimed tokens, which leave the residency as it was."""

@@ -62,12 +62,12 @@ def add_predictions(spec: LiveRunSpec, recording: Recording, say: Say) -> Path:
     teacher = _Teacher(spec, predictor)
     result: dict[str, list[Predicted]] = {}
     # Calibration texts too: with prefetching, probes are predicted as the run is.
-    asked = [(key, one) for key, one in keyed(recording) if one.positions]
-    for start in range(0, len(asked), spec.config.record.batch):
-        batch = asked[start : start + spec.config.record.batch]
+    requests = [(key, one) for key, one in keyed(recording) if one.positions]
+    for start in range(0, len(requests), spec.config.record.batch):
+        batch = requests[start : start + spec.config.record.batch]
         predicted = teacher.predict([one for _, one in batch])
         result |= {key: ones for (key, _), ones in zip(batch, predicted, strict=True)}
-        say(f"predicted {len(result)} of {len(asked)} requests")
+        say(f"predicted {len(result)} of {len(requests)} requests")
     about: dict[str, Any] = {"source": "learned", "provenance": provenance.collect().as_dict()}
     if teacher.tied_pools:
         say(

@@ -75,8 +75,8 @@ def taken_apart(
     part = Routes(routes.root, routes.nodes[: len(drafted)])
     picked = SpecFit(cost, experts, cost.k).select(drafted, part)
     same = (len(picked.nodes), picked.predicted_ns, picked.predicted_reward)
-    told = tuple(int(row[c]) for c in ("verified_nodes", "predicted_ns", "predicted_reward"))
-    if same != told:
+    stored = tuple(int(row[c]) for c in ("verified_nodes", "predicted_ns", "predicted_reward"))
+    if same != stored:
         raise SpecfitError("the replay's cycle and its recording disagree; replay it again")
     bits = bitmaps(part, experts)
     accepted = recorded.pools.accepted[recorded.pools.nodes(position)][: len(drafted)]
@@ -162,10 +162,10 @@ def study(folder: Path, cycle: str | None = None) -> dict[str, Any]:
     row, among = chosen_cycle(rows) if cycle is None else (named_cycle(rows, cycle), None)
     recorded = next(r for r in recording.requests if r.request_id == row["request_id"])
     found = taken_apart(recorded, row, cost, recording.shape.experts)
-    told = words(
+    texts = words(
         tokenizer_of(recording.config["model"]), recorded, found["position"], len(found["nodes"])
     )
-    kept = rows.cycles.columns.drop(["run_id", "request_id", "stop_reason"])
+    columns = rows.cycles.columns.drop(["run_id", "request_id", "stop_reason"])
     print(f"request {row['request_id']}, cycle {int(row['cycle'])}")
     return {
         "info": asdict(rows.info),
@@ -173,9 +173,9 @@ def study(folder: Path, cycle: str | None = None) -> dict[str, Any]:
         "among": among,
         "requests": len(rows.ok_ids),
         "request_id": str(row["request_id"]),
-        "row": {name: None if pd.isna(row[name]) else int(row[name]) for name in kept},
+        "row": {name: None if pd.isna(row[name]) else int(row[name]) for name in columns},
         "cost": cost.to_dict(),
         "layers": recording.shape.layers,
         **found,
-        **told,
+        **texts,
     }

@@ -45,11 +45,11 @@ def best_nodes(tree: DraftTree, count: int) -> DraftTree:
     """The `count` most probable nodes as a pool: they hold their ancestors."""
     if count >= len(tree):
         return tree
-    kept = np.sort(np.argsort(-tree.path_probs, kind="stable")[:count])
+    best = np.sort(np.argsort(-tree.path_probs, kind="stable")[:count])
     place = np.full(len(tree) + 1, ROOT)
-    place[kept] = np.arange(count)
-    parents = place[tree.parents[kept]]
-    return DraftTree(tree.tokens[kept], parents, tree.depths[kept], tree.path_probs[kept])
+    place[best] = np.arange(count)
+    parents = place[tree.parents[best]]
+    return DraftTree(tree.tokens[best], parents, tree.depths[best], tree.path_probs[best])
 
 
 def routes(rng: np.random.Generator, nodes: int) -> Routes:

@@ -188,8 +188,13 @@ def sizes_of(shape: PredictorShape, experts_told: int, expanded: int) -> list[di
 
 def _size(of: str, numbers: int, itemsize: int, rows: int) -> dict[str, Any]:
     """A matrix product: all numbers are read once, each multiplied and added for every row."""
-    held = numbers * itemsize
-    return {"of": of, "held_bytes": held, "read_bytes": held, "flop": 2 * rows * numbers}
+    size_bytes = numbers * itemsize
+    return {
+        "of": of,
+        "held_bytes": size_bytes,
+        "read_bytes": size_bytes,
+        "flop": 2 * rows * numbers,
+    }
 
 
 # -- the script ------------------------------------------------------------------------------------
