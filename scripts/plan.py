@@ -17,13 +17,11 @@ from pathlib import Path
 from specfit.base.entry import needs_extras, print_error, script
 
 with needs_extras():
-    from specfit.base.config import from_hydra
     from specfit.base.types import SpecfitError
     from specfit.report.run_summary import counted
     from specfit.storage.manifest import read_manifest
     from specfit.workflows.run_time import Estimate, Finished, estimate, finished_below, unfetched
-    from specfit.workflows.suites.composing import composed
-    from specfit.workflows.suites.planning import Plan, Planned, parser_of, plans_of
+    from specfit.workflows.suites.planning import Plan, Planned, config_of, parser_of, plans_of
     from specfit.workflows.suites.running import todo
 
 HEAD = f"{'cell':34} {'kind':7} {'id':22} {'state':12} {'minutes':>8} {'MB':>7}"
@@ -44,7 +42,7 @@ def main() -> int:
         for plan in plans:
             print(suite_line(plan, results, finished))
     print(f"\n{totals(plans, results, finished)}")
-    return tell_refusals([one for plan in plans for one in plan.refused])
+    return tell_refusals([one for plan in plans for one in plan.refused], finished)
 
 
 def show_cells(plans: list[Plan], results: Path, finished: list[Finished]) -> None:
@@ -75,17 +73,19 @@ def guess_of(one: Planned, finished: list[Finished]) -> Estimate | None:
     if one.cell.kind == "bench":
         return None
     try:
-        time = unfetched(from_hydra(composed(one.overrides)))
+        time = unfetched(config_of(one.overrides))
     except SpecfitError:
         return None
     return None if time is None else Estimate(time.elapsed_s / 60, 0.0)
 
 
-def tell_refusals(refused: list[Planned]) -> int:
-    """Each reason once, on stderr. Exit code: 2 where something is refused."""
+def tell_refusals(refused: list[Planned], finished: list[Finished]) -> int:
+    """Each reason once, on stderr. Exit code: 2 where a run is refused for more than that its model
+    is to be fetched."""
     for why, count in Counter(str(one.refusal).partition(": ")[2] for one in refused).items():
         print_error(SpecfitError(f"{counted(count, 'cell')} cannot be run yet: {why}"))
-    return 2 if refused else 0
+    runs = [one for one in refused if one.cell.kind != "bench"]
+    return 2 if any(guess_of(one, finished) is None for one in runs) else 0
 
 
 def line(one: Planned, results: Path, guess: Estimate | None) -> str:

@@ -67,7 +67,7 @@ def test_a_bare_checkout_finds_those_at_its_top(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_editable_install_finds_those_of_its_source(tmp_path: Path) -> None:
-    """In an environment of its own, which borrows this one's libraries; a change is seen at once."""
+    """In an environment that borrows this one's libraries; a change is seen at once."""
     source, home = tmp_path / "source", tmp_path / "env"
     source.mkdir()
     copied(source)

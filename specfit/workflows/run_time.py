@@ -240,11 +240,10 @@ def unfetched(config: RunConfig) -> RunTime | None:
     where the files are here, or the model or the profile has no known numbers."""
     from specfit.decoding.memory_fit import workload_context
     from specfit.decoding.resolve import repository_of
-    from specfit.models.target.fetch import absent_files, in_cache
+    from specfit.models.target.fetch import is_fetched
 
     repository = repository_of("model", config.model)
-    cached = None if repository is None else in_cache(repository)
-    is_here = repository is None or (cached is not None and not absent_files(cached))
+    is_here = repository is None or is_fetched(repository)
     shape, profile = PUBLISHED.get(config.model.name), profile_of(config.gpu)
     if is_here or shape is None or not is_complete(profile):
         return None

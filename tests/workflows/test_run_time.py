@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 
 from specfit.base.types import Request, RequestError
+from specfit.decoding.memory_fit import workload_context
+from specfit.decoding.spec import profile_of
 from specfit.hardware.profile import Billing, Profile
 from specfit.hardware.reference_models import BILLED_MODELS
+from specfit.models.target import fetch
 from specfit.report.clock_check import FOLDER
 from specfit.storage.suite import REFERENCE, Cell
+from specfit.workflows.hydra_cli import config_of
 from specfit.workflows.run_time import (
     SYSTEMS,
     Experts,
@@ -32,6 +36,7 @@ from specfit.workflows.run_time import (
     requests_of,
     run_time,
     system_like,
+    unfetched,
 )
 from specfit.workflows.suites.files import Group
 from specfit.workflows.suites.planning import Planned, Work
@@ -176,6 +181,23 @@ def test_without_numbers_it_is_unknown(tmp_path: Path, device: str | None) -> No
     assert expected(local).startswith("expected: unknown, profile local has no numbers")
     assert expected_recording(local, 3).startswith("expected: unknown")
     assert probed_profile(tmp_path, "Some CPU") is None
+
+
+def test_a_model_that_is_not_fetched_is_planned_by_arithmetic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """80 requests of 256 tokens are given; the prompt is at the workload's own limit."""
+    monkeypatch.setattr(fetch, "in_cache", lambda repository: None)
+    words = ["model=qwen3-30b-a3b", "drafter=redhat-eagle3", "selector=ar", "gpu=paper_main"]
+    config = config_of([*words, "limit=80", "max_new_tokens=256"])
+    found = unfetched(config)
+    assert found is not None
+    prompt = workload_context(config, 10**9) - 256
+    assert found == run_time(
+        NAMED["ar"], MODEL, profile_of(config.gpu), 0, Requests(80, prompt, 256)
+    )
+    assert unfetched(config_of(["selector=ar"])) is None, "the packaged model is here"
+    assert unfetched(config_of([*words[:3], "gpu=local"])) is None, "no numbers for this machine"
 
 
 # -- from finished runs ----
