@@ -19,7 +19,6 @@ from typing import Any, Protocol
 PAGE = 4096
 CHUNK_BYTES = 256 << 20
 ALREADY_REGISTERED = 712
-NOT_REGISTERED = 713
 
 
 class Registrar(Protocol):

@@ -10,8 +10,6 @@ from specfit.report.clock_check import clock_sentence
 from specfit.report.footer import Footer, stamp_of
 from specfit.report.suite_runs import SuiteRun
 from specfit.storage.manifest import read_manifest
-from specfit.storage.recording.files import Recording, find_recording, read_recording
-from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.rows import RunRows, load_run
 from specfit.storage.suite import REFERENCE, Found, find_suite, read_suite
 
@@ -23,7 +21,6 @@ class ResultsReader:
         self.results, self.variant = Path(results), variant
         self.cycle: Path | None = None  # figure 1 shows this file's cycle instead of the suite's
         self._members: dict[Path, SuiteRun] = {}
-        self._recordings: dict[Path, Recording] = {}
 
     def suites(self, *names: str) -> list[Found]:
         """All live, or all reference rows: nothing is drawn from two places.
@@ -56,20 +53,6 @@ class ResultsReader:
     def place(self, *names: str) -> Path:
         """The folder that all of it lies in: `results`, or results/reference."""
         return self.suites(*names)[0].place
-
-    def recording(self, member: SuiteRun, place: Path) -> Recording:
-        """What a replay read."""
-        named = member.rows.info.recording
-        assert named is not None, "only a replay has a recording"
-        folder = find_recording(named, place)
-        if folder not in self._recordings:
-            self._recordings[folder] = read_recording(folder)
-        return self._recordings[folder]
-
-    def recorded_requests(self, member: SuiteRun, place: Path) -> list[RecordedRequest]:
-        """The recorded requests that the replay answered, failed ones left out."""
-        wanted = set(member.rows.ok_ids)
-        return [r for r in self.recording(member, place).requests if r.request_id in wanted]
 
     def stamp(self, rows: Sequence[RunRows], *names: str, extra: Sequence[str] = ()) -> Footer:
         """Of what was drawn from these suites."""
