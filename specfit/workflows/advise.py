@@ -17,6 +17,7 @@ from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
 from specfit.hardware.memory import GB, refuse_planned
 from specfit.hardware.reference_models import BILLED_MODELS
+from specfit.workflows.waiting import import_libraries
 
 if TYPE_CHECKING:
     from specfit.decoding.resolve import LiveRunSpec
@@ -39,13 +40,14 @@ UNCLEAR = 0.02  # a gain below this is too small to change a setting for
 def advise(composed: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
-    from specfit.workflows.advice import Sources, advise_on, settings, sources_of, try_all
-    from specfit.workflows.progress import Countdown, headline, say
-
     config = from_hydra(composed)
     said = [item.lstrip("+~") for item in HydraConfig.get().overrides.task]
     refuse_decided(said)
     refuse_too_little_memory(config)
+    import_libraries()
+    from specfit.workflows.advice import Sources, advise_on, settings, sources_of, try_all
+    from specfit.workflows.progress import Countdown, headline, say
+
     config = with_profile(config, say)
     folder = config.routes.path  # of a predictor of one's own
     config = replace(config, routes=replace(config.routes, path=""))

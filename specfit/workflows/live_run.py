@@ -8,7 +8,7 @@ from typing import Any
 from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
 from specfit.storage.atomic import check_writable
-from specfit.workflows.waiting import waiting
+from specfit.workflows.waiting import build_runtime, import_libraries
 
 
 def run(composed: Any) -> int:
@@ -17,8 +17,6 @@ def run(composed: Any) -> int:
     results = Path(config.results_dir)
     if not (results / "runs").is_dir():  # else the run may be there, and nothing is written
         check_writable(results)
-    with waiting("importing torch and transformers"):
-        import specfit.decoding.resolve  # noqa: F401
     spec = resolved(config)
     from specfit.report.comparison import job_line
     from specfit.storage.rows import load_run
@@ -47,7 +45,6 @@ def calibrate(composed: Any) -> int:
     """`python -m specfit.calibrate`: the fit that a run of this config would use, found or made."""
     config = from_hydra(composed)
     from specfit.decoding.calibration.files import calibrated_cost
-    from specfit.decoding.live import build_runtime
 
     result = calibrated_cost(resolved(config), build_runtime, Path(config.results_dir))
     print(result.sentence())
@@ -71,6 +68,7 @@ def resolved(config: RunConfig) -> Any:
             "request to request, so a part would start cold; split a sweep by run, or record the "
             "shards, merge them and replay the whole"
         )
+    import_libraries()
     from specfit.decoding.resolve import resolve
     from specfit.workflows.trace import check_request
 
@@ -82,7 +80,6 @@ def resolved(config: RunConfig) -> Any:
 def perform(spec: Any, short: bool = False) -> Any:
     """The run's Outcome, under a progress bar and the logger; an oracle's script, another run, is
     made before. `short`: without a line about what is to be expected."""
-    from specfit.decoding.live import build_runtime
     from specfit.decoding.oracle_texts import is_scripted, make_script
     from specfit.workflows.execute import Watchers, execute
     from specfit.workflows.logger import Logger
@@ -91,14 +88,11 @@ def perform(spec: Any, short: bool = False) -> Any:
 
     if is_scripted(spec):
         make_script(spec, perform, say)
-
-    def build(*parts: Any) -> Any:
-        with waiting(f"loading model {spec.config.model.name}"):
-            return build_runtime(*parts)
-
     with Logger(spec) as logger, Progress(spec, None if short else expected) as progress:
         watchers = Watchers(progress, logger)
-        outcome = execute(spec, build, watchers, on_wait=lambda: say("waiting for the same run"))
+        outcome = execute(
+            spec, build_runtime, watchers, on_wait=lambda: say("waiting for the same run")
+        )
         logger.finished(outcome.folder)
     return outcome
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from specfit.decoding.live import Runtime
+    from specfit.decoding.spec import RunSpec
 
 PATIENCE_S, LOG_PATIENCE_S = 2.0, 30.0
 
@@ -41,3 +46,17 @@ def waiting(
     finally:
         done.set()
         teller.join()
+
+
+def import_libraries() -> None:
+    """torch and transformers, which take seconds, before something needs them."""
+    with waiting("importing torch and transformers"):
+        import specfit.decoding.live  # noqa: F401
+
+
+def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
+    """A live runtime. Raises SpecfitError, as `specfit.decoding.live.build_runtime` does."""
+    from specfit.decoding import live
+
+    with waiting(f"loading model {spec.config.model.name}"):
+        return live.build_runtime(spec, slots, drafts)

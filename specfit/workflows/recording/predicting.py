@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from specfit.base.types import ROOT, DraftTree, SpecfitError
-from specfit.decoding.live import build_runtime
 from specfit.decoding.replay.routes import check_same_pair, recent_uses
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.models.routes.predictor import (
@@ -38,6 +37,7 @@ from specfit.storage.recording.route_predictions import (
 )
 from specfit.workflows.recording.drafter_teacher import TeacherDrafter
 from specfit.workflows.recording.target_teacher import TeacherTarget
+from specfit.workflows.waiting import build_runtime
 
 Say = Callable[[str], None]
 
