@@ -382,8 +382,8 @@ def hour_lines(
     config: RunConfig, named: Named, sizing: Any, profile: Any, slots: int, clock: str
 ) -> Iterator[str]:
     """One line per system, then the suite of all five on this workload."""
-    from specfit.decoding.memory_fit import workload_context
-    from specfit.workflows.run_time import SYSTEMS, Experts, Requests, RunTime, run_time
+    from specfit.report.run_summary import counted
+    from specfit.workflows.run_time import SYSTEMS, Experts, RunTime, longest_requests, run_time
 
     if profile.link_gbps is None or profile.fixed_ms is None:
         yield (
@@ -391,14 +391,11 @@ def hour_lines(
             "python -m specfit.probe measures them"
         )
         return
-    requests = config.request_limit or 1
-    top_k = top_k_of(named)
-    prompt = workload_context(config, sys.maxsize) - config.new_tokens
-    needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
-    model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
+    needs, work = sizing.needs, longest_requests(config)
+    model = Experts(needs.layers, needs.experts, top_k_of(named), needs.expert_bytes)
     total = RunTime(0.0, 0.0)
-    asked = f"{requests} requests of {config.new_tokens} tokens"
-    yield f"hours of {asked}, an estimate ({clock} clock):"
+    of = f"{counted(work.count, 'request')} of {work.new_tokens} tokens"
+    yield f"hours of {of}, an estimate ({clock} clock):"
     for system in SYSTEMS:
         time = run_time(system, model, profile, slots, work)
         total += time

@@ -238,7 +238,6 @@ def _profile_in(path: Path) -> Profile | None:
 def unfetched(config: RunConfig) -> RunTime | None:
     """Of a run whose published model is still to be fetched, on the machine of its profile; None
     where the files are here, or the model or the profile has no known numbers."""
-    from specfit.decoding.memory_fit import workload_context
     from specfit.decoding.resolve import repository_of
     from specfit.models.target.fetch import is_fetched
 
@@ -250,10 +249,16 @@ def unfetched(config: RunConfig) -> RunTime | None:
     kind, slots = selector_spec(config.selector.name), config.cache_slots
     model = Experts(shape.layers, shape.experts, shape.top_k, shape.expert_bytes())
     cached_slots = slots if isinstance(slots, int) else shape.experts
-    prompt = workload_context(config, sys.maxsize) - config.new_tokens
-    work = Requests(config.request_limit or 1, prompt, config.new_tokens)
     system = system_like(config.selector.name, kind.drafts, kind.reads_routes)
-    return run_time(system, model, profile, cached_slots, work)
+    return run_time(system, model, profile, cached_slots, longest_requests(config))
+
+
+def longest_requests(config: RunConfig) -> Requests:
+    """By the workload's own limits; no prompt is read."""
+    from specfit.decoding.memory_fit import workload_context
+
+    prompt = workload_context(config, sys.maxsize) - config.new_tokens
+    return Requests(config.request_limit or 1, prompt, config.new_tokens)
 
 
 # -- from finished runs --------------------------------------------------------------------------
