@@ -29,16 +29,6 @@ REQUESTS, NEW_TOKENS = 3, 24
 pytestmark = pytest.mark.slow  # tests/recorded has the quick ones
 
 
-class Quiet:
-    def calibrates(self) -> None: ...
-
-    def starts(self, total: int, done: int) -> None: ...
-
-    def sees_cycle(self, cycle: Any) -> None: ...
-
-    def finishes_request(self, part: Any) -> None: ...
-
-
 @dataclass
 class Workplace:
     """The pair, its results folder, and what was recorded there."""
@@ -70,16 +60,16 @@ class Workplace:
     def live(self, *said: str) -> RunRows:
         from specfit.decoding.live import build_runtime
         from specfit.decoding.resolve import resolve
-        from specfit.workflows.execute import execute
+        from specfit.workflows.execute import Watcher, execute
 
-        return load_run(execute(resolve(self.config(*said)), build_runtime, Quiet()).folder)
+        return load_run(execute(resolve(self.config(*said)), build_runtime, Watcher()).folder)
 
     def replay(self, recording: Recording, *said: str) -> RunRows:
         from specfit.decoding.replay.spec import replay_runtime, resolve_replay
-        from specfit.workflows.execute import execute
+        from specfit.workflows.execute import Watcher, execute
 
         spec = resolve_replay(self.config(*said), recording, [s.split("=")[0] for s in said])
-        return load_run(execute(spec, replay_runtime, Quiet(), below="replays").folder)
+        return load_run(execute(spec, replay_runtime, Watcher(), below="replays").folder)
 
 
 @pytest.fixture(scope="module")
