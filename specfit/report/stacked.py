@@ -66,10 +66,8 @@ class Stacked:
         return axes
 
     def subfigures(self, nrows: int, ncols: int, height_ratios: Sequence[float]) -> list[Stacked]:
-        from matplotlib.gridspec import GridSpec
-
         assert ncols == 1, "subfigures of ours stand below each other already"
-        self._spec = GridSpec(nrows, 1, figure=self._sheet, height_ratios=height_ratios)
+        self._spec = self._sheet.add_gridspec(nrows, 1, height_ratios=height_ratios)
         parts = [Stacked(self._sheet.add_subfigure(cell)) for cell in self._spec]
         self._below = list(zip(parts, height_ratios, strict=True))
         return parts
