@@ -95,7 +95,7 @@ def _check_of(document: Mapping[str, Any]) -> ClockCheck:
 
 
 def busy_lines(probe: Path) -> list[str]:
-    """A warning for whoever plans by this probe's file, if the machine was shared meanwhile."""
+    """A warning where the machine was shared while this probe's file was made."""
     document = json.loads(probe.read_text(encoding="utf-8"))
     words = busy_words(document.get("load_per_core"), document.get("core_share"))
     return [f"warning: {probe}: {words}; its numbers are too slow: probe again"] if words else []
