@@ -57,7 +57,7 @@ def headline(spec: RunSpec) -> str:
     known = "; ".join(f"{how}: {', '.join(what)}" for how, what in sources(spec.profile).items())
     lines = [f"times: modelled for {billed} by profile {spec.profile.name}"]
     lines += textwrap.wrap(known, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join([*lines, f"decoded by {spec.place}, whose speed is in no modelled time"])
+    return "\n".join([*lines, f"{spec.place}; its speed is in no modelled time"])
 
 
 def opening(spec: RunSpec) -> list[str]:

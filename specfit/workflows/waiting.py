@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from specfit.decoding.live import Runtime
     from specfit.decoding.spec import RunSpec
 
-PATIENCE_S, LOG_PATIENCE_S = 2.0, 30.0
+PATIENCE_S, LOG_PATIENCE_S = 2.0, 60.0
 
 
 @contextmanager

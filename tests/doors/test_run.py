@@ -183,7 +183,7 @@ def test_the_first_lines_say_whose_times_they_are(run: Run) -> None:
     first, *known, device = ended.out.splitlines()[:4]
     assert first == "times: modelled for qwen3-30b-a3b by profile paper_main"
     assert known[0].startswith("  set: link; inferred: fixed; assumed: node, draft level, sel")
-    assert device.startswith("decoded by device cpu (")
+    assert device.startswith("device cpu (") and device.endswith("is in no modelled time")
     assert all(len(line) <= 78 for line in (first, *known))
 
 

@@ -7,6 +7,7 @@ import pytest
 from specfit.base.config import UNHASHED, RunConfig
 from specfit.base.types import SpecfitError
 from specfit.decoding.resolve import resolve
+from specfit.decoding.spec import profile_advice
 from specfit.workflows.advise import refuse_too_little_memory, rests_on
 from specfit.workflows.doctor import Findings, planned_host_lines
 from specfit.workflows.hydra_cli import config_of
@@ -38,6 +39,13 @@ def test_a_display_takes_slots_and_the_key_itself_is_of_no_id() -> None:
     for words in ("gpu.host_memory_gb=0", "gpu.display_gb=-1"):
         with pytest.raises(SpecfitError, match="must be"):
             config(words)
+
+
+def test_a_profiles_advice_ends_once_it_is_followed() -> None:
+    (told,) = profile_advice(config().gpu)
+    assert told.startswith("profile rtx4090: ") and "set gpu.link_gbps=25" in told
+    assert profile_advice(config("gpu.fixed_ms=50").gpu) == (told,)
+    assert profile_advice(config("gpu.link_gbps=25").gpu) == ()
 
 
 def test_a_forecast_says_whose_acceptance_it_has() -> None:

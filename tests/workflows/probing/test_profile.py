@@ -71,7 +71,7 @@ def test_a_busy_machine_is_the_first_and_the_last_line(found: Probed, tmp_path: 
     for name, probed, warnings in (("busy", shared, 1), ("idle", idle, 0)):
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(probed.document()))
-        assert len(busy_lines(path)) == warnings, "what is planned by the file begins with a warning"
+        assert len(busy_lines(path)) == warnings, "for what is planned by the file"
 
 
 def test_the_file_is_the_profile_and_its_check(found: Probed, tmp_path: Path) -> None:
