@@ -131,8 +131,8 @@ def cost_sheet(fields: Sequence[Field], timed: str) -> Sheet:
 
 def prefetch_sheet(fields: Sequence[Field], timed: str) -> Sheet:
     """Copies ahead of demand: speed, how many are made and how many come true."""
-    columns = ("workload", "slots", "routes", "prefetch", f"tokens/s ({timed})", "over none")
-    columns += ("ahead / token", "used, %", "on demand / token")
+    first = ("workload", "slots", "routes", "prefetch", f"tokens/s ({timed})", "over none")
+    columns = (*first, "ahead / token", "used, %", "on demand / token")
     rows: list[tuple[Entry, ...]] = []
     for field in fields:
         for slots in field.slots:
