@@ -33,6 +33,9 @@ class Family:
             f"{prefix}.{self.down}.weight",
         )
 
+    def is_expert(self, name: str) -> bool:
+        return f".{self.block}.experts." in name
+
     def stored_name(self, name: str) -> str:
         """A parameter's name in transformers, where every family says `mlp` -> in the file."""
         return re.sub(r"^(model\.layers\.\d+)\.mlp\.", rf"\1.{self.block}.", name)
