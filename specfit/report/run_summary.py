@@ -17,6 +17,7 @@ from specfit.report.metrics import (
     same_ids,
     same_scores,
     summarise,
+    totals,
 )
 from specfit.storage.manifest import RunInfo
 from specfit.storage.rows import RunRows
@@ -161,7 +162,7 @@ def _fallbacks(run: RunRows) -> list[Line]:
     found = run.requests["route_fallbacks"].dropna()
     if not len(found):
         return []
-    cycles = int((run.cycles["cycle"] > 0).sum())
+    cycles = totals(run).sum("cycles")
     read = f"{cycles - int(found.sum())} of {cycles}"
     return [Line("recorded routes", read, "cycles", f"{int(found.sum())} asked the target")]
 

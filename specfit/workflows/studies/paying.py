@@ -23,6 +23,7 @@ from typing import Any
 from specfit.base.config import RoutesConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
+from specfit.report.intervals import clusters_in
 from specfit.storage.recording.files import find_recording, read_once
 from specfit.storage.rows import load_run
 from specfit.workflows.hydra_cli import compose
@@ -151,6 +152,7 @@ def study(folder: Path) -> dict[str, Any]:
         "info": asdict(info),
         "grid": asdict(grid),
         "profiles": shipped(info.billed or ""),
+        "clusters": clusters_in(rows, rows.ok_ids),
         "committed_tokens": tokens,
         "points": [asdict(point) | {"decode_ns": sums["decode_ns"]} for point, sums in decoded],
     }
