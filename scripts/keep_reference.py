@@ -5,8 +5,9 @@
 Full-size suites as shipped: no previews, no overrides. A run keeps its requests, run.yaml, manifest
 and the coefficients of its fit. Of a suite that keeps cycles it also has those; of others the sums
 of each request stand in their place, and output ids and texts are left out. Paths of the machine
-are cut from command lines and run.yaml. Suites that are not named keep the rows they have; what no suite of the reference
-names any more is dropped. `--suite` without a name packs what is there anew. Prints bytes per run.
+are cut from command lines and run.yaml. Suites that are not named keep the rows they have; what no
+suite of the reference names any more is dropped. `--suite` without a name packs what is there anew.
+Prints bytes per run.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specfit.report.degenerate import degenerate_of
+from specfit.report.degenerate import degenerate_of, loops_of
 from specfit.report.intervals import clusters_in
 from specfit.report.machines import unequal_among
 from specfit.report.robustness import robustness
@@ -95,9 +95,7 @@ def _degenerate(runs: Sequence[RunRows]) -> list[str]:
         groups.setdefault(workload_of(run.info).short, []).append(run)
     counts, without = [], []
     for name, held in groups.items():
-        counts.append(
-            f"{name} {_each(f'{len(degenerate_of(r))} of {len(r.ok_ids)}' for r in held)}"
-        )
+        counts.append(f"{name} {_each(map(_count, held))}")
         pair = _headline(held)
         if pair is not None and degenerate_of(pair[0]):
             found = robustness(*pair)
@@ -110,6 +108,12 @@ def _degenerate(runs: Sequence[RunRows]) -> list[str]:
         return []
     told = "; ".join([", ".join(counts), *without])
     return [f"Degenerate outputs (one n-gram over half of it, or cut at the cap): {told}."]
+
+
+def _count(run: RunRows) -> str:
+    found = degenerate_of(run)
+    loops = len(loops_of(run) & found)
+    return f"{len(found)} of {len(run.ok_ids)}" + (f" ({loops} by n-gram)" if found else "")
 
 
 def _headline(runs: Sequence[RunRows]) -> tuple[RunRows, RunRows] | None:

@@ -47,7 +47,8 @@ class ResultsReader:
     def members(self, *names: str, kind: str = "") -> list[SuiteRun]:
         """Replays of these suites in order, each once; of a suite that replays nothing, its runs.
 
-        `kind` names one of the two, bounds that no machine reaches included. The live runs beside replays are for `report.live_check`.
+        `kind` names one of the two, and bounds that no machine reaches are then among them. Live
+        runs beside replays are for `report.live_check`.
         """
         listed: dict[Path, SuiteRun] = {}
         for found in self.suites(*names):

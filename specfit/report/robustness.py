@@ -20,9 +20,9 @@ COLUMNS = (
     "moved most by",
 )
 NOTE = (
-    "Decode speed over that of the other system, paired by request. Degenerate: one n-gram is over "
-    "half of the output, or the output reached its cap. Leaving one out: the lowest and the highest "
-    "ratio without one request."
+    "Decode speed over that of the other system, paired by request. Degenerate: one n-gram is "
+    "over half of the output, or the output reached its cap. Leaving one out: the lowest and the "
+    "highest ratio without one request."
 )
 
 

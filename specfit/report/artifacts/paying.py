@@ -140,7 +140,8 @@ def share_sheet(atlases: Sequence[Atlas]) -> Sheet:
     note = (
         "Points of the grid at which each system is fastest; undecided: of these, where the best "
         "drafting system's gain over AR (experts moved alike) is not clear of 1 at a false "
-        f"discovery rate of {100 * RATE:.0f} % over the workload's map (Benjamini-Hochberg). {CHOSEN}"
+        f"discovery rate of {100 * RATE:.0f} % over the workload's map (Benjamini-Hochberg). "
+        f"{CHOSEN}"
     )
     return Sheet("Of the whole map", tuple(columns), tuple(rows), note)
 
@@ -200,8 +201,9 @@ def figure_map(reader: ResultsReader) -> Drawing:
     probed = probed_places(reader.results, rows[0].info.billed)
     extra = [
         "Every cell is a replay. Colour: the best drafting system over AR whose experts move "
-        f"alike; hatched where it is not clear of 1 at a false discovery rate of {100 * RATE:.0f} % "
-        "over a workload's map. Learned routes, token table for AR; prefetching keeps a slot less. "
+        "alike; hatched where it is not clear of 1 at a false discovery rate of "
+        f"{100 * RATE:.0f} % over a workload's map. Learned routes, token table for AR; "
+        "prefetching keeps a slot less. "
         f"{CHOSEN}",
         INTERVALS.replace("Brackets", "Intervals"),
     ]

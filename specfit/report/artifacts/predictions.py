@@ -36,8 +36,8 @@ GROUPS = {
 
 @dataclass(frozen=True, eq=False)
 class Promises:
-    """`cycles`: request, its cluster, predicted and realised ms and tokens, `full` depth or not, `whole` or cut
-    by a stop; one row per decode cycle whose selector predicted."""
+    """`cycles`: request, its cluster, predicted and realised ms and tokens, `full` depth or not,
+    `whole` or cut by a stop; one row per decode cycle whose selector predicted."""
 
     workload: Workload
     cycles: pd.DataFrame

@@ -92,8 +92,8 @@ def figure_sweep(reader: ResultsReader) -> Drawing:
     )
     alt = f"Decode speed over that at the paper's settings. SpecFit is fastest at {best}."
     extra = [
-        "Every point is a replay of its own; EAGLE-3 + cache at the same K or width. Which value is "
-        "fastest is read on the text that it is shown on; the shipped ones are the paper's.",
+        "Every point is a replay of its own; EAGLE-3 + cache at the same K or width. Which value "
+        "is fastest is read on the text that it is shown on; the shipped ones are the paper's.",
         *([told] if (told := sentence([r for c in drawn for r in c.ratios])) else []),
         INTERVALS.replace("Brackets", "Bars"),
     ]
