@@ -30,8 +30,8 @@ from specfit.workflows.hydra_cli import compose
 from specfit.workflows.simulate import simulate
 from specfit.workflows.studies.stored import stored_config
 
-FIXED_MS = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0)
-LINK_GBPS = (5.0, 8.0, 12.0, 16.0, 20.0, 25.0, 35.0, 45.0, 60.0)
+FIXED_MS = (5.0, 10.0, 20.0, 40.0, 70.0, 100.0)
+LINK_GBPS = (5.0, 12.0, 25.0, 40.0, 60.0)
 SLOTS = (48, 24, 12)
 SYSTEMS = ("ar_cache", "eagle3_cache", "specfit")
 PREFETCH = ("off", "layer")
