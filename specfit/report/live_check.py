@@ -12,6 +12,9 @@ from specfit.report.styles import label_of
 from specfit.report.suite_runs import SuiteRun
 from specfit.storage.rows import RunRows
 
+NAMED = 3
+"""Requests that are named where rows differ. One that parts changes the cache for those behind."""
+
 
 @dataclass(frozen=True)
 class LiveCheck:
@@ -32,7 +35,10 @@ class LiveCheck:
             f"Rows are replays of one recording; {equal} of {self.requests} requests that "
             f"{self.systems} systems also decoded live ({self.cycles} cycles) have the same rows"
         )
-        return f"{told}; others: {'; '.join(self.others)}." if self.others else f"{told}."
+        if not self.others:
+            return f"{told}."
+        more = f"; and {len(self.others) - NAMED} more" if len(self.others) > NAMED else ""
+        return f"{told}; others: {'; '.join(self.others[:NAMED])}{more}."
 
 
 def check_live(replays: Sequence[SuiteRun], live: Sequence[SuiteRun]) -> LiveCheck:

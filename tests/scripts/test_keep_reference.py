@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from specfit.base.entry import script
+from specfit.base.types import SpecfitError
 from specfit.report.degenerate import degenerate_of
 from specfit.report.metrics import same_ids, summarise
 from specfit.report.quantities import QUANTITIES
@@ -20,6 +21,7 @@ from specfit.storage.manifest import read_manifest
 from specfit.storage.pack import packed_below
 from specfit.storage.rows import load_run, run_yaml
 from specfit.storage.suite import REFERENCE, Cell, Suite, find_suite
+from specfit.workflows.shown import show
 from tests.fakes.rows import part, store_run
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +97,8 @@ def test_where_sums_are_kept_every_ratio_stays_and_outputs_go(
     assert same_ids(kept, live).compared == 0, "there is nothing to compare"
     (results / "runs").rename(results / "elsewhere")
     assert find_suite("table_2", results).suite.keeps == "sums"
+    with pytest.raises(SpecfitError, match="is committed without its outputs; run it again"):
+        show(RUN, results, 1)
 
 
 def test_a_run_that_one_suite_keeps_whole_is_kept_whole(
