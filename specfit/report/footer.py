@@ -99,6 +99,8 @@ def _degenerate(runs: Sequence[RunRows]) -> list[str]:
         pair = _headline(held)
         if pair is not None and degenerate_of(pair[0]):
             found = robustness(*pair)
+            if found.without.value is None:
+                continue  # every output is
             without.append(
                 f"without them SpecFit is {measured(found.without, factor).text} as fast as "
                 f"EAGLE-3 + cache on {name} at {pair[0].info.cache_slots} slots, "

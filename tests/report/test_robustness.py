@@ -63,6 +63,9 @@ def test_the_closing_table_and_every_footer_count_them() -> None:
     footer = stamp_of([ours, base], "live").text
     assert "2 of 4 (1 by n-gram)" in footer and "without them SpecFit is 1.50x" in footer
     assert "12 slots, 1.43x" in footer
+    only = [run(name, {"loop": (2, {})}) for name in ("specfit", "eagle3_cache")]
+    told = stamp_of(only, "live").text
+    assert "1 of 1 (1 by n-gram)." in told and "without them" not in told
     clean = stamp_of([run("specfit", {"a": (2, {}), "b": (2, {})})], "live").text
     assert "0 of 2." in clean and "without them" not in clean
 
