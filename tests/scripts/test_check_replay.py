@@ -13,7 +13,7 @@ import pytest
 from specfit.report.rowwise import differing_columns, first_difference, reward_difference
 from specfit.storage.rows import load_run
 from specfit.storage.tables import read_table, write_table
-from tests.fakes.runnable import Command, Runnable
+from tests.fakes.tiny_model import Command, Runnable
 
 ROOT = Path(__file__).parents[2]
 

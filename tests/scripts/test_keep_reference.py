@@ -104,7 +104,7 @@ def test_where_sums_are_kept_every_ratio_stays_and_outputs_go(
 def test_a_run_that_one_suite_keeps_whole_is_kept_whole(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shared = replace(SUITE, artefact="rivals", keeps="sums")
+    shared = replace(SUITE, artifact="rivals", keeps="sums")
     shared.write(results)
     assert keep(results, monkeypatch, "rivals") == 0
     assert not load_run(results / REFERENCE / "runs" / RUN).cycles.empty
