@@ -314,3 +314,6 @@ class RequestRecord:
     score_control: Annotated[
         float | None, "The score of the same output against another request's reference."
     ] = None
+    cluster: Annotated[
+        str | None, "Template of a generated problem, kind of event of a generated report."
+    ] = None

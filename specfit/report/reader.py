@@ -40,12 +40,17 @@ class ResultsReader:
                 )
         return [Found(suite, reference) for suite in packed if suite is not None]
 
-    def members(self, *names: str, kind: str = "run") -> list[SuiteRun]:
-        """Runs (or replays) of these suites, in order, each once."""
+    def members(self, *names: str, kind: str = "") -> list[SuiteRun]:
+        """Replays of these suites in order, each once; of a suite that replays nothing, its runs.
+
+        `kind` names one of the two. Live runs beside replays are for `report.live_check`.
+        """
         listed: dict[Path, SuiteRun] = {}
         for found in self.suites(*names):
+            kinds = {cell.kind for cell in found.suite.cells}
+            wanted = kind or ("replay" if "replay" in kinds else "run")
             for cell in found.suite.cells:
-                if cell.kind == kind:
+                if cell.kind == wanted:
                     path = cell.path(found.place)
                     listed[path] = self._member(path, cell.repeat)
         return list(listed.values())

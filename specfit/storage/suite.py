@@ -25,6 +25,7 @@ from specfit.storage.manifest import read_manifest
 from specfit.storage.rows import RunRows, load_run
 
 FULL = "full"
+CYCLES, SUMS = "cycles", "sums"
 REFERENCE = "reference"
 STORED_NAME = "artefact"  # in a suite's file, where every name stays what it was
 # Kind of a cell -> where what it left lies below `results` (or `results/reference`).
@@ -64,6 +65,7 @@ class Suite:
     size: str  # full, preview or smoke
     arguments: tuple[str, ...]  # overrides that took the place of the suite's own
     cells: tuple[Cell, ...]
+    keeps: str = CYCLES  # what is committed of its runs: cycles, or sums of each request
 
     def __post_init__(self) -> None:
         names = [(cell.label, cell.repeat) for cell in self.cells]
@@ -120,7 +122,8 @@ def read_suite(results: Path, artifact: str, variant: str = "") -> Suite | None:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         cells = tuple(Cell(**cell) for cell in raw["cells"])
-        return Suite(raw[STORED_NAME], raw["size"], tuple(raw["arguments"]), cells)
+        keeps = raw.get("keeps", CYCLES)
+        return Suite(raw[STORED_NAME], raw["size"], tuple(raw["arguments"]), cells, keeps)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AssertionError) as error:
