@@ -8,7 +8,7 @@ machine's own probe, made when missing.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,14 @@ UNCLEAR = 0.02  # a gain below this is too small to change a setting for
 def advise(composed: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
-    from specfit.workflows.advice import Sources, advise_on, settings, sources_of, try_all
+    from specfit.workflows.advice import (
+        Sources,
+        advise_on,
+        hits_of_belady,
+        settings,
+        sources_of,
+        try_all,
+    )
     from specfit.workflows.progress import Countdown, headline, say
 
     config = from_hydra(composed)
@@ -63,11 +70,12 @@ def advise(composed: Any) -> int:
     with Countdown() as countdown:
         countdown.starts(len(wanted), 0)
         tried = try_all(spec.config, recording, wanted, countdown.advances)
+        bounds = hits_of_belady(spec.config, recording, tried)
     advice = advise_on(tried)
     kept = [item for item in said if key_group(item) not in OURS]
     if traced:  # there is nothing to run
         kept = [f"recording={recording.recording_id}", *(k for k in kept if key_group(k) == "gpu")]
-    for line in screen(advice, spec, len(recording.requests), kept):
+    for line in screen(advice, spec, len(recording.requests), kept, bounds):
         say(line)
     return 0
 
@@ -167,7 +175,13 @@ def predicted(spec: LiveRunSpec, sources: Sources, recording: Recording, say: An
 # -- the screen ----------------------------------------------------------------------------------
 
 
-def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) -> list[str]:
+def screen(
+    advice: Advice,
+    spec: RunSpec,
+    requests: int,
+    kept: Sequence[str],
+    bounds: Mapping[str, float],
+) -> list[str]:
     from specfit.report.explained import sentence
     from specfit.workflows.advice import explained
 
@@ -176,7 +190,8 @@ def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) ->
     told = f"modelled by profile {spec.profile.name}, n = {requests} requests"
     lines = ["", f"{place}, room for {spec.slots} experts of each layer ({told})", ""]
     lines += [*rests_on(spec), ""]
-    lines += table(advice, spec.billing.layer_scale)
+    lines += table(advice, bounds, spec.billing.layer_scale)
+    lines += ["", *LEGEND]
     door = "replay" if spec.config.model.source == "traced" else "run"
     command = f"python -m specfit.{door} {shlex.join([*kept, *best.setting.overrides])}"
     lines += ["", "best:", f"  {command}"]
@@ -226,29 +241,38 @@ def cliff(spec: RunSpec) -> list[str]:
     return [] if told is None else [f"warning: {told}"]
 
 
-def table(advice: Advice, copies_each: int = 1) -> list[str]:
-    """Copies are counted as billed: one of ours stands for `copies_each`."""
+LEGEND = (
+    "  break-even: tokens that a cycle must commit to equal AR + cache without early copies",
+    "  below Belady: points of hit rate that a cache which knows the future would have more",
+)
+
+
+def table(advice: Advice, bounds: Mapping[str, float], copies_each: int = 1) -> list[str]:
+    """Copies are counted as billed: one of ours stands for `copies_each`. `bounds` are the hit
+    rates of Belady's policy by setting (`hits_of_belady`)."""
     from specfit.report.explained import aligned
     from specfit.report.run_summary import number
-    from specfit.workflows.advice import speed_over
+    from specfit.workflows.advice import hit_rate, moves_ahead, speed_over
 
     base = next(one for one in advice.tried if one.setting.name == "AR + cache")
-    rows = [("setting", "", "tokens/s", "over AR + cache", "committed/cycle", "experts/token")]
-    ordered = sorted(advice.tried, key=lambda one: -one.found.tokens_per_second)
-    for one in ordered:
+    token_ns = base.found.total("cycle_ns") / base.found.total("committed_tokens")
+    heads = ("tokens/s", "over AR + cache", "committed/cycle", "break-even", "experts/token")
+    rows = [("setting", "", *heads, "below Belady")]
+    for one in sorted(advice.tried, key=lambda one: -one.found.tokens_per_second):
         found, ratio = one.found, speed_over(one, base).value
+        tokens, cycles = found.total("committed_tokens"), found.total("cycles")
+        bound = None if moves_ahead(one.setting) else bounds.get(one.setting.name)
+        even = found.total("cycle_ns") / cycles / token_ns
         rows.append(
             (
                 one.setting.name,
                 moves(one) if one.setting.can_run else bound_note(one, advice),
                 number(found.tokens_per_second),
                 "-" if ratio is None else f"{ratio:.2f}x",
-                number(found.total("committed_tokens") / found.total("cycles")),
-                number(
-                    copies_each
-                    * found.total("transferred_experts")
-                    / found.total("committed_tokens")
-                ),
+                number(tokens / cycles),
+                number(even) if one.setting.drafts else "-",
+                number(copies_each * found.total("transferred_experts") / tokens),
+                "-" if bound is None else number(bound - hit_rate(found)),
             )
         )
     return ["  " + line for line in aligned(rows, left=(0, 1))]

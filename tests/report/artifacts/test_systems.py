@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from specfit.report.artifacts.systems import (
+    BELADY_COLUMN,
+    BREAK_EVEN_COLUMN,
     equal_scores,
     paper_sheet,
     ratios_sheet,
@@ -14,7 +16,8 @@ from tests.report.artifacts.members import decoding, member, texts
 SYSTEMS = {
     m.system: m.rows
     for m in (
-        member("ar", 0, decoding(1, 8)),
+        member("ar", 0, decoding(1, 8, pool_nodes=0)),
+        member("ar_cache", 48, decoding(1, 5, pool_nodes=0)),
         member("eagle3_cache", 48, decoding(3, 12)),
         member("specfit", 48, decoding(2, 6)),
     )
@@ -23,11 +26,26 @@ SYSTEMS = {
 
 def test_systems_stand_side_by_side_with_the_word_for_their_clock() -> None:
     sheet = systems_sheet(SYSTEMS, "Systems")
-    assert texts(sheet, "system") == ["AR", "EAGLE-3 + cache", "SpecFit"]
-    assert texts(sheet, "tokens/s (modelled)") == ["125", "250", "333"]
-    assert texts(sheet, "cycle time, ms (modelled)") == ["8.00", "12.0", "6.00"]
-    assert texts(sheet, "score") == ["1.00", "1.00", "1.00"]
-    assert texts(sheet, "ids as AR") == ["-", *["0 of 2; first other a, token 3"] * 2]
+    bounds = ["AR, resident", "EAGLE-3, resident", "SpecFit, resident"]
+    assert texts(sheet, "system") == ["AR", "AR + cache", "EAGLE-3 + cache", "SpecFit", *bounds]
+    speeds = ["125", "200", "250", "333", "333", "300", "500"]
+    assert texts(sheet, "tokens/s (modelled)") == speeds, "2 ms a cycle are waiting for copies"
+    assert texts(sheet, "hit rate, %")[-3:] == ["100", "100", "100"]
+    assert texts(sheet, "cycle time, ms (modelled)")[:4] == ["8.00", "5.00", "12.0", "6.00"]
+    assert texts(sheet, "score")[:4] == ["1.00", "1.00", "1.00", "1.00"]
+    other = ["0 of 2; first other a, token 3"]
+    assert texts(sheet, "ids as AR")[:4] == ["-", "yes", *other * 2]
+
+
+def test_break_even_and_belady_stand_beside_each_system() -> None:
+    """12 ms against AR + cache's 5 ms a token; Belady hits 8 of 10 and LRU 6."""
+    knowing = {
+        "specfit": member("specfit", 48, decoding(2, 6, hit_experts=8, transferred_experts=2)).rows
+    }
+    sheet = systems_sheet(SYSTEMS, "Systems", knowing)
+    assert texts(sheet, BREAK_EVEN_COLUMN)[:4] == ["-", "-", "2.40", "1.20"]
+    assert texts(sheet, BELADY_COLUMN)[:4] == ["-", "-", "-", "20.0"]
+    assert "no replay under Belady" in systems_sheet(SYSTEMS, "Systems").note
 
 
 def test_ratios_are_of_specfit_over_each_other() -> None:
@@ -44,7 +62,7 @@ def test_the_paper_stands_beside_ours_with_a_verdict() -> None:
     gain = "SpecFit: tokens/s (modelled), against EAGLE-3 + cache"
     assert rows[gain, "+21.6 %"] == ("+33.3 %", "same direction")
     loss = "SpecFit: committed / cycle, against EAGLE-3 + cache"
-    assert rows[loss, "-13.1 %"] == ("-33.3 %", "same direction")
+    assert rows[loss, "-13.1 %"] == ("-33.3 %", "as the control")
     experts = "SpecFit: experts / token, against EAGLE-3 + cache"
     assert rows[experts, "-22.1 %"] == ("+50.0 %", "other direction")
     assert rows["SpecFit: tokens/s (modelled)", "8.27"] == ("333", "not comparable")
