@@ -18,7 +18,7 @@ from specfit.report.reader import ResultsReader
 from specfit.report.styles import PAPER, Workload, style_of
 from specfit.report.suite_runs import SuiteRun, one, pick
 from specfit.report.table_format import DASH, Cell, Entry, Sheet, change, exact, factor, measured
-from specfit.report.verdict import effect, holds, passes, verdict
+from specfit.report.verdict import OTHER, effect, holds, passes, verdict
 from specfit.storage.rows import RunRows
 
 QUANTITIES_SHOWN = ("speed", "cycle", "committed")
@@ -165,6 +165,22 @@ def trend_row(
         DASH if control is None else "passes" if passes(claim, control) else "fails",
         verdict(claim, ours, run, control),
     )
+
+
+def trends_against(members: Sequence[SuiteRun]) -> list[str]:
+    """A sentence for every published trend that goes the other way here."""
+    lines = []
+    for trend in trends():
+        claim, held = trend.claim(), pick(members, stands_for=trend.workload)
+        ours, control = (trend_ratio(trend, held, name) for name in ("specfit", "ar_cache"))
+        run = next((m.rows for m in pick(held, system="specfit", slots=trend.more)), None)
+        if ours is not None and verdict(claim, ours, run, control) == OTHER:
+            words = f"{trend.quantity} over EAGLE-3's, {_named(trend.fewer)} over"
+            told = (
+                f"ours {measured(ours, factor).text}, the paper's {factor(claim.value)} ({OTHER})"
+            )
+            lines.append(f"{held[0].workload.short}: {words} {_named(trend.more)}: {told}")
+    return lines
 
 
 def _named(slots: int) -> str:
