@@ -15,6 +15,7 @@ def calibrate(composed: Any) -> int:
 
     spec = resolve(from_hydra(composed))
     result = calibrated_cost(spec, build_runtime, Path(spec.config.results_dir))
-    print(result.sentence())
+    for line in [result.sentence(), *result.warnings()]:
+        print(line)
     print(f"{'made' if result.made_now else 'found'}: {result.path}")
     return 0

@@ -99,6 +99,8 @@ def show(spec: Any, outcome: Any, finished: Any) -> None:
             say(line)
     else:
         alone(spec, finished, title)
+    for line in outcome.calibration.warnings() if outcome.calibration is not None else ():
+        say(line)
     for line in texts_of(spec, finished, spec.config.show):
         say(line)
     say(waited(outcome, finished))

@@ -125,8 +125,8 @@ def promises_sheet(found: Sequence[Promises], timed: str) -> Sheet:
                 )
             )
     note = (
-        "One fit, made at the primary slots, predicts at every slot count. A predicted time is that "
-        "of a full-depth cycle; cycles cut by a stop count no tokens."
+        "One fit, made at the primary slots, predicts at every slot count. A predicted time is "
+        "that of a full-depth cycle; cycles cut by a stop count no tokens."
     )
     return Sheet("What a selection predicted, and what came", columns, tuple(rows), note)
 
