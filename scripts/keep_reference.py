@@ -2,10 +2,12 @@
 
     python scripts/keep_reference.py [--suite table_2 ..] [--results results]
 
-Full-size suites as shipped: no previews, no overrides. A run keeps its cycles, requests,
-run.yaml, manifest and the coefficients of its fit; paths of the machine are cut from command lines
-and run.yaml. Suites that are not named keep the rows they have; what no suite of the reference
-names any more is dropped. `--suite` without a name packs what is there anew. Prints bytes per run.
+Full-size suites as shipped: no previews, no overrides. A run keeps its requests, run.yaml, manifest
+and the coefficients of its fit. Of a suite that keeps cycles it also has those; of others the sums
+of each request stand in their place, and output ids and texts are left out. Paths of the machine
+are cut from command lines and run.yaml. Suites that are not named keep the rows they have; what no
+suite of the reference names any more is dropped. `--suite` without a name packs what is there anew.
+Prints bytes per run.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ with needs_extras():
     import pyarrow.compute as pc
 
     from specfit.base.types import SpecfitError
+    from specfit.report.degenerate import loops_of
     from specfit.storage import atomic
     from specfit.storage.calibration_files import find_fit, states_of
     from specfit.storage.manifest import MANIFEST, read_manifest
     from specfit.storage.pack import PackedRun, open_pack, packed_run, write_pack
-    from specfit.storage.rows import run_table, run_yaml
-    from specfit.storage.suite import REFERENCE, Cell, Suite, read_suite
+    from specfit.storage.request_sums import request_sums
+    from specfit.storage.rows import load_run, run_table, run_yaml
+    from specfit.storage.suite import CYCLES, REFERENCE, Cell, Suite, read_suite
     from specfit.workflows.run_time import folder_bytes
     from specfit.workflows.suites.files import suite_names
 
@@ -63,6 +67,7 @@ def finished_suite(name: str, results: Path) -> Suite:
 def keep(fresh: list[Suite], results: Path, reference: Path) -> None:
     """`fresh` from `results`, every other suite of the reference from what is packed already."""
     places: dict[tuple[str, str], tuple[Cell, Path]] = {}
+    whole: set[tuple[str, str]] = set()  # runs whose cycles some suite keeps
     suites = {suite.artefact: (suite, results) for suite in fresh}
     for path in sorted((reference / "suites").glob("*.json")):
         suite = read_suite(reference, path.stem)
@@ -70,6 +75,8 @@ def keep(fresh: list[Suite], results: Path, reference: Path) -> None:
             suites.setdefault(suite.artefact, (suite, reference))
     for suite, place in suites.values():
         for cell in suite.cells:
+            if suite.keeps == CYCLES:
+                whole.add((cell.kind, cell.id))
             if (cell.kind, cell.id) not in places or place == results:
                 places[cell.kind, cell.id] = cell, place
     rows, fits, benches = [], {}, set()
@@ -81,7 +88,7 @@ def keep(fresh: list[Suite], results: Path, reference: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             atomic.write_text(target, source.read_text(encoding="utf-8"))
             continue
-        rows.append(packed(cell, source))
+        rows.append(packed(cell, source, (cell.kind, cell.id) in whole))
         fits |= fit_of(source, place)
     write_pack(reference, rows, fits)
     for suite in fresh:
@@ -91,8 +98,8 @@ def keep(fresh: list[Suite], results: Path, reference: Path) -> None:
             path.unlink()
 
 
-def packed(cell: Cell, source: Path) -> tuple[PackedRun, Mapping[str, pa.Table]]:
-    """A run as it is, without the paths of the machine that made it."""
+def packed(cell: Cell, source: Path, whole: bool) -> tuple[PackedRun, Mapping[str, pa.Table]]:
+    """A run as it is, without the paths of the machine that made it; its cycles where `whole`."""
     before = packed_run(source)
     if before is not None:
         row, text = before[1], before[1].manifest
@@ -112,7 +119,21 @@ def packed(cell: Cell, source: Path) -> tuple[PackedRun, Mapping[str, pa.Table]]
         elapsed_ns,
         size_bytes,
     )
-    return row, {name: run_table(source, name) for name in TABLES}
+    return row, {name: run_table(source, name) for name in TABLES} if whole else summed(source)
+
+
+def summed(source: Path) -> dict[str, pa.Table]:
+    """Requests without their outputs, and what the cycles of each add up to."""
+    cycles, requests = (run_table(source, name) for name in TABLES)
+    sums = run_table(source, "sums.parquet")  # packed so before
+    if len(cycles):
+        rows = load_run(source)
+        sums = request_sums(cycles, {name: name in loops_of(rows) for name in rows.ok_ids})
+    for name in ("output_ids", "output_text"):
+        field = requests.schema.field(name)
+        at = requests.schema.get_field_index(name)
+        requests = requests.set_column(at, field, pa.nulls(len(requests), field.type))
+    return {"sums.parquet": sums, "requests.parquet": requests}
 
 
 def fit_of(source: Path, place: Path) -> dict[str, dict[str, Any]]:

@@ -35,6 +35,7 @@ def main() -> int:
         print(HEAD)
         for one in plan.planned:
             print(line(one, results, estimate(one, finished)))
+        print(subtotal(plan, results, finished))
     print(f"\n{totals(plans, results, finished)}")
     return 0
 
@@ -61,6 +62,15 @@ def state(one: Planned, results: Path) -> str:
         return "missing"
     done = sum(part.is_dir() for part in (folder / "parts").glob("[0-9]*"))
     return f"{done} of {one.work.requests if one.work else '?'}"
+
+
+def subtotal(plan: Plan, results: Path, finished: list[Finished]) -> str:
+    """Of one suite alone; what it shares with others is counted in each."""
+    left = todo([plan], results)
+    known = [guess for one in left if (guess := estimate(one, finished)) is not None]
+    minutes, size = sum(one.minutes for one in known), sum(one.size_bytes for one in known) / 1e6
+    unknown = f", {len(left) - len(known)} cells unknown" if len(known) < len(left) else ""
+    return f"together: about {minutes:.1f} minutes and {size:.1f} MB{unknown}"
 
 
 def totals(plans: list[Plan], results: Path, finished: list[Finished]) -> str:

@@ -30,13 +30,13 @@ from specfit.base.entry import needs_extras, script
 with needs_extras():
     import pandas as pd
     from near_ties import NEAR, Closest, closest, plain_model, ratio_gap
-    from rowwise import differing_columns, first_difference, reward_difference
 
     from specfit.base.types import SpecfitError
     from specfit.decoding.calibration.files import Calibration
     from specfit.decoding.replay.spec import replay_runtime, resolve_replay
     from specfit.decoding.resolve import open_checkpoint
     from specfit.decoding.spec import RunSpec
+    from specfit.report.rowwise import differing_columns, first_difference, reward_difference
     from specfit.storage.find import finished_runs
     from specfit.storage.recording.files import Recording, read_recording
     from specfit.storage.rows import RunRows, load_run

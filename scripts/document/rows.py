@@ -13,7 +13,7 @@ from pathlib import Path
 from specfit.base.entry import needs_extras, script
 
 with needs_extras():
-    from specfit.storage.tables import FILES, Column, Layout
+    from specfit.storage.tables import KEPT_FILES, Column, Layout
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rows.md"
 OPENING = """\
@@ -30,13 +30,14 @@ divide. Times are integer nanoseconds of the run's clock, modelled or measured a
     rows = load_run("results/runs/<run_id>")    # rows.cycles, rows.requests: pandas; rows.info
 
 `numpy`, `pandas` and `pyarrow` are enough to read them. `results/reference` holds the rows of many
-runs in one file of each kind, with the same columns.
+runs in one file of each kind, with the same columns. Of runs that are no headline it holds what the
+cycles of each request add up to (`sums.parquet`) in the place of cycles, and no outputs.
 """
 
 
 def page() -> str:
     """The whole of docs/rows.md: one Markdown table per row file."""
-    return "\n".join([OPENING, *(_section(name, layout) for name, layout in FILES.items())])
+    return "\n".join([OPENING, *(_section(name, layout) for name, layout in KEPT_FILES.items())])
 
 
 def _section(name: str, layout: Layout) -> str:

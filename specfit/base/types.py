@@ -309,3 +309,6 @@ class RequestRecord:
     rouge2: Annotated[float | None, "F1 of ROUGE-2, words stemmed, of a summary."] = None
     rougel: Annotated[float | None, "F1 of ROUGE-L, words stemmed, of a summary."] = None
     rougelsum: Annotated[float | None, "F1 of ROUGE-Lsum, words stemmed, of a summary."] = None
+    cluster: Annotated[
+        str | None, "Template of a generated problem, kind of event of a generated report."
+    ] = None

@@ -35,6 +35,7 @@ class Example:
 
     example_id: str
     fields: dict[str, Any]
+    cluster: str | None = None  # template or kind of event of a generated text; no part of it
 
     def digest(self) -> str:
         """16 hex digits."""
@@ -77,12 +78,15 @@ def embedded(name: str, split: str, limit: int) -> list[Example]:
     if name == "embedded_gsm8k":
         problems = [word_problem(split, index) for index in range(limit)]  # type: ignore[arg-type]
         rows = [{"question": p.question, "answer": p.answer} for p in problems]
+        clusters = [getattr(p, "family", None) for p in problems]
     elif name == "embedded_news":
         reports = [report(split, index) for index in range(limit)]  # type: ignore[arg-type]
         rows = [{"article": r.article, "highlights": r.highlights} for r in reports]
+        clusters = [getattr(r, "event", None) for r in reports]
     else:
         raise SpecfitError(f"no embedded workload {name!r}; known: embedded_gsm8k, embedded_news")
-    return [Example(f"{split}-{index}", row) for index, row in enumerate(rows)]
+    pairs = enumerate(zip(rows, clusters, strict=True))
+    return [Example(f"{split}-{index}", row, cluster) for index, (row, cluster) in pairs]
 
 
 def from_jsonl(

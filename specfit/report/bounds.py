@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from specfit.report.intervals import Floats, Interval, interval_of
+from specfit.report.intervals import Floats, Interval, clusters_in, interval_of
 from specfit.report.metrics import shared_requests, totals
 from specfit.report.quantities import QUANTITIES
 from specfit.report.styles import style_of
@@ -52,7 +52,8 @@ def short_of_belady(run: RunRows, knowing: RunRows) -> Interval:
         points: Floats = 100 * (sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3])
         return points
 
-    return interval_of(statistic, np.concatenate(columns, axis=1), excluded)
+    clusters = clusters_in(run, shared)
+    return interval_of(statistic, np.concatenate(columns, axis=1), excluded, clusters)
 
 
 def resident(run: RunRows) -> RunRows:

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specfit.report.bounds import BOUNDED, resident, resident_label
+from specfit.report.degenerate import degenerate_of
 from specfit.report.explain import phase_sums
 from specfit.report.explained import aligned
 from specfit.report.intervals import Interval
 from specfit.report.machines import unequal
 from specfit.report.metrics import mean_measures, shared_requests, totals
 from specfit.report.quantities import QUANTITIES
+from specfit.report.robustness import robustness
 from specfit.report.run_summary import failures, number
 from specfit.report.styles import label_of, rank, system_of
 from specfit.storage.rows import RunRows
@@ -58,6 +60,7 @@ def lines_of(run: RunRows, others: Sequence[Compared], scorer: str | None) -> li
         *table(entries, run),
         "",
         *[text for text in said if text],
+        *_degenerate(run, speculating),
         *_few(run),
         "",
         _phases(run),
@@ -181,6 +184,25 @@ def _over(run: RunRows, base: RunRows) -> str | None:
         word = "fewer" if fewer < 1 else "more"
         told += f", and copies {abs(100 * (1 - fewer)):.1f} % {word} experts per token"
     return f"{head}: {told}."
+
+
+def _degenerate(run: RunRows, base: Compared | None) -> list[str]:
+    """How many outputs say nothing of a method, and the ratio without them."""
+    count = len(degenerate_of(run))
+    told = (
+        f"degenerate outputs (one n-gram over half of it, or cut at the cap): {count} of "
+        f"{len(run.ok_ids)}"
+    )
+    if not count or base is None or base.rows is run:
+        return [told]
+    found = robustness(run, base.rows)
+    if found.without.value is None:
+        return [f"{told}; none is left without them"]
+    over = f"{label_of(run.info)} over {label_of(base.rows.info)}"
+    return [
+        f"{told}; without them {over} is {bracketed(found.without)}, leaving any one request out "
+        f"{found.span}"
+    ]
 
 
 def _few(run: RunRows) -> list[str]:

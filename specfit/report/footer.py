@@ -6,9 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specfit.report.degenerate import degenerate_of, loops_of
+from specfit.report.intervals import clusters_in
 from specfit.report.machines import unequal_among
+from specfit.report.robustness import robustness
 from specfit.report.run_summary import machine_moved
 from specfit.report.styles import label_of, workload_of
+from specfit.report.table_format import factor, measured
 from specfit.storage.rows import RunRows
 
 PREVIEW = "preview"
@@ -63,10 +67,68 @@ def stamp_of(
         f"{place} rows",
     ]
     ids = tuple(dict.fromkeys(i.run_id for i in infos))
-    return Footer(("; ".join(about) + ".", *_marks(runs), *extra), ids, preview, tuple(suites))
+    told = [_with_clusters(line, runs) for line in extra]
+    lines = ("; ".join(about) + ".", *_marks(runs), *_degenerate(runs), *told)
+    return Footer(lines, ids, preview, tuple(suites))
 
 
-INTERVALS = "Brackets: 95 %, bootstrap over requests; ratios are paired by request."
+OVER = "bootstrap over requests"
+INTERVALS = f"Brackets: 95 %, {OVER}; ratios are paired by request."
+
+
+def _with_clusters(line: str, runs: Sequence[RunRows]) -> str:
+    """What INTERVALS says where it is known which requests were made from one template."""
+    counts = []
+    for run in runs:
+        clusters = clusters_in(run, run.ok_ids)
+        if clusters is not None:
+            counts.append(f"{len(set(clusters))} of {workload_of(run.info).short}")
+    if not counts:
+        return line
+    return line.replace(OVER, f"{OVER} and over clusters ({_each(counts)}), the wider of the two")
+
+
+def _degenerate(runs: Sequence[RunRows]) -> list[str]:
+    """Outputs that say nothing of a method, by workload, and what the headline is without them."""
+    groups: dict[str, list[RunRows]] = {}
+    for run in runs:
+        groups.setdefault(workload_of(run.info).short, []).append(run)
+    counts, without = [], []
+    for name, held in groups.items():
+        counts.append(f"{name} {_each(map(_count, held))}")
+        pair = _headline(held)
+        if pair is not None and degenerate_of(pair[0]):
+            found = robustness(*pair)
+            without.append(
+                f"without them SpecFit is {measured(found.without, factor).text} as fast as "
+                f"EAGLE-3 + cache on {name} at {pair[0].info.cache_slots} slots, "
+                f"{measured(found.whole, factor).text} with them"
+            )
+    if not counts:
+        return []
+    told = "; ".join([", ".join(counts), *without])
+    return [f"Degenerate outputs (one n-gram over half of it, or cut at the cap): {told}."]
+
+
+def _count(run: RunRows) -> str:
+    found = degenerate_of(run)
+    loops = len(loops_of(run) & found)
+    return f"{len(found)} of {len(run.ok_ids)}" + (f" ({loops} by n-gram)" if found else "")
+
+
+def _headline(runs: Sequence[RunRows]) -> tuple[RunRows, RunRows] | None:
+    """SpecFit and EAGLE-3 + cache under one profile, at the most slots that both have; the first of
+    each, which is as the paper has it."""
+    found: dict[tuple[int, str | None, str], RunRows] = {}
+    for run in runs:
+        key = run.info.cache_slots, run.info.profile_digest, run.info.selector
+        if tuple(run.request_ids) == tuple(runs[0].request_ids):
+            found.setdefault(key, run)
+    for slots, profile, selector in sorted(found, key=lambda key: -key[0]):
+        base = found.get((slots, profile, "eagle3_cache"))
+        if selector == "specfit" and base is not None:
+            return found[slots, profile, selector], base
+    return None
 
 
 def words_of(runs: Sequence[RunRows]) -> str:

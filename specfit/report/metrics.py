@@ -23,6 +23,7 @@ COUNTERS = (
     "hit_experts",
     "transferred_experts",
     "prefetched_experts",
+    "used_prefetched_experts",
     "host_experts",
     "transferred_bytes",
     "billed_bytes",
@@ -56,14 +57,16 @@ class Totals:
 def totals(run: RunRows) -> Totals:
     """Kept per run (by identity): every cell of a table needs them."""
     order = run.ok_ids
-    is_prefill = run.cycles["cycle"] == 0
+    kept = run.sums is not None and not run.sums.empty
+    rows = run.sums if kept and run.sums is not None else run.cycles.assign(cycles=1)
+    is_prefill = rows["prefill"].astype(bool) if kept else rows["cycle"] == 0
 
-    def sums(rows: pd.DataFrame) -> pd.DataFrame:
-        counted = rows[list(COUNTERS)].astype("int64").assign(cycles=1)
-        grouped = counted.groupby(rows["request_id"].astype(str), sort=False).sum()
+    def sums(part: pd.DataFrame) -> pd.DataFrame:
+        counted = part[[*COUNTERS, "cycles"]].fillna(0).astype("int64")
+        grouped = counted.groupby(part["request_id"].astype(str), sort=False).sum()
         return grouped.reindex(order, fill_value=0).astype("int64")
 
-    return Totals(sums(run.cycles[~is_prefill]), sums(run.cycles[is_prefill]))
+    return Totals(sums(rows[~is_prefill]), sums(rows[is_prefill]))
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,10 @@ class SameCheck:
 
 
 def same_ids(a: RunRows, b: RunRows) -> SameCheck:
-    shared, excluded = shared_requests(a, b)
+    """Of requests whose ids are kept in both: committed rows that are no headline have none."""
+    both, excluded = shared_requests(a, b)
     outputs = [run.requests.set_index("request_id")["output_ids"] for run in (a, b)]
+    shared = [name for name in both if all(column[name] is not None for column in outputs)]
     for name in shared:
         left, right = ([int(token) for token in column[name]] for column in outputs)
         if left != right:

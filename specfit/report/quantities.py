@@ -6,7 +6,7 @@ ratio to another run follow. Copies are counted as the clock bills them (design,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from specfit.base.published import PUBLISHED
-from specfit.report.intervals import Floats, Interval, interval_of, paired_ratio, ratio_interval
+from specfit.report.intervals import (
+    Floats,
+    Interval,
+    clusters_in,
+    interval_of,
+    paired_ratio,
+    ratio_interval,
+)
 from specfit.report.machines import unequal
 from specfit.report.metrics import Totals, shared_requests, totals
 from specfit.storage.rows import RunRows
@@ -40,17 +47,33 @@ class Quantity:
 
     def of(self, run: RunRows) -> Interval:
         top, bottom = self.pair(totals(run))
-        found = ratio_interval(top.to_numpy(), bottom.to_numpy())
+        clusters = clusters_in(run, run.ok_ids)
+        found = ratio_interval(top.to_numpy(), bottom.to_numpy(), clusters)
         factor = self.scale * (copy_scale(run) if self.billed else 1.0)
         return times(found, factor)
 
-    def ratio(self, run: RunRows, baseline: RunRows) -> Interval:
-        """`run`'s over `baseline`'s on the requests that failed in neither, paired by request."""
+    def ratio(
+        self, run: RunRows, baseline: RunRows, without: Collection[str] = frozenset()
+    ) -> Interval:
+        """`run`'s over `baseline`'s on the requests that failed in neither, paired by request;
+        those in `without` left out."""
         shared, excluded = shared_requests(run, baseline)
+        shared = [name for name in shared if name not in without]
         if self.timed and unequal(run, baseline):
             return Interval(None, None, None, len(shared), excluded)  # the footer says why
         ours, theirs = (self._columns(r, shared) for r in (run, baseline))
-        return paired_ratio(ours, theirs, excluded)
+        return paired_ratio(ours, theirs, excluded, clusters_in(run, shared))
+
+    def leaving_out(self, run: RunRows, baseline: RunRows) -> dict[str, float]:
+        """The ratio without each request in turn, by its id; a ratio of nothing is left out."""
+        shared, _ = shared_requests(run, baseline)
+        if self.timed and unequal(run, baseline):
+            return {}
+        ours, theirs = (self._columns(r, shared).astype(float) for r in (run, baseline))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a, b = (columns.sum(axis=0) - columns for columns in (ours, theirs))
+            found = (a[:, 0] / a[:, 1]) / (b[:, 0] / b[:, 1])
+        return {n: float(x) for n, x in zip(shared, found, strict=True) if np.isfinite(x)}
 
     def ratio_of_ratios(self, a: RunRows, b: RunRows, c: RunRows, d: RunRows) -> Interval:
         """(a over b) over (c over d), on the requests that failed in none, paired by request."""
@@ -66,7 +89,7 @@ class Quantity:
             found: Floats = one[..., 0] * one[..., 1] / (one[..., 2] * one[..., 3])
             return found
 
-        return interval_of(statistic, columns, excluded)
+        return interval_of(statistic, columns, excluded, clusters_in(a, shared))
 
     def _columns(self, run: RunRows, shared: list[str]) -> NDArray[Any]:
         return np.stack([c.loc[shared].to_numpy() for c in self.pair(totals(run))], axis=1)
@@ -131,11 +154,11 @@ def copy_scale(run: RunRows) -> float:
 
 def score(run: RunRows, name: str) -> Interval:
     """Mean of one of metrics.MEASURES over the requests that have it."""
-    scores = run.requests.loc[run.requests["status"] == "ok", name].dropna().to_numpy(float)
+    scores = run.requests[run.requests["status"] == "ok"].set_index("request_id")[name].dropna()
     if not len(scores):
         return Interval(None, None, None, 0)
-    columns = np.stack([scores, np.ones(len(scores))], axis=1)
-    return interval_of(lambda sums: sums[..., 0] / sums[..., 1], columns)
+    clusters = clusters_in(run, list(scores.index))
+    return ratio_interval(scores.to_numpy(float), np.ones(len(scores)), clusters)
 
 
 def times(interval: Interval, factor: float) -> Interval:
@@ -143,4 +166,4 @@ def times(interval: Interval, factor: float) -> Interval:
     value, low, high = (
         None if x is None else x * factor for x in (interval.value, interval.low, interval.high)
     )
-    return Interval(value, low, high, interval.n, interval.excluded)
+    return Interval(value, low, high, interval.n, interval.excluded, interval.clusters)

@@ -15,6 +15,8 @@ from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.rows import RunRows, load_run
 from specfit.storage.suite import REFERENCE, Found, find_suite, read_suite
 
+BOUND = "policy=belady"
+
 
 class ResultsReader:
     """Suites below `results`. `variant` names a preview or another model's (see results.suite)."""
@@ -42,12 +44,19 @@ class ResultsReader:
                 )
         return [Found(suite, reference) for suite in kept if suite is not None]
 
-    def members(self, *names: str, kind: str = "run") -> list[SuiteRun]:
-        """Runs (or replays) of these suites, in order, each once."""
+    def members(self, *names: str, kind: str = "") -> list[SuiteRun]:
+        """Replays of these suites in order, each once; of a suite that replays nothing, its runs.
+
+        `kind` names one of the two, and bounds that no machine reaches are then among them. Live
+        runs beside replays are for `report.live_check`.
+        """
         listed: dict[Path, SuiteRun] = {}
         for found in self.suites(*names):
+            kinds = {cell.kind for cell in found.suite.cells}
+            wanted = kind or ("replay" if "replay" in kinds else "run")
             for cell in found.suite.cells:
-                if cell.kind == kind:
+                is_bound = not kind and BOUND in cell.overrides.split()
+                if cell.kind == wanted and not is_bound:
                     path = cell.path(found.place)
                     listed[path] = self._member(path, cell.repeat)
         return list(listed.values())

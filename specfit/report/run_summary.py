@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specfit.report.clock_check import clock_sentence
+from specfit.report.degenerate import degenerate_of, loops_of
 from specfit.report.intervals import Interval, speedup
 from specfit.report.machines import unequal
 from specfit.report.metrics import (
@@ -17,6 +18,7 @@ from specfit.report.metrics import (
     same_ids,
     same_scores,
     summarise,
+    totals,
 )
 from specfit.storage.manifest import RunInfo
 from specfit.storage.rows import RunRows
@@ -74,6 +76,7 @@ def closing_table(
         *_score_lines(run),
         Line("requests", s.requests, "", failures(run) or ""),
         *_cut_lines(run),
+        *_degenerate_lines(run),
         Line("system", f"{info.selector}, {info.cache_slots} slots"),
         Line("workload", f"{info.dataset}, {info.model}"),
         Line("clock, profile, device", f"{info.clock}, {info.profile}, {info.device}"),
@@ -161,7 +164,7 @@ def _fallbacks(run: RunRows) -> list[Line]:
     found = run.requests["route_fallbacks"].dropna()
     if not len(found):
         return []
-    cycles = int((run.cycles["cycle"] > 0).sum())
+    cycles = totals(run).sum("cycles")
     read = f"{cycles - int(found.sum())} of {cycles}"
     return [Line("recorded routes", read, "cycles", f"{int(found.sum())} asked the target")]
 
@@ -199,6 +202,14 @@ def _cut_lines(run: RunRows) -> list[Line]:
     documents = int((cut > 0).sum())
     note = f"of {documents} documents, by the workload's own limit"
     return [Line("cut", int(cut.sum()), "tokens", note)] if documents else []
+
+
+def _degenerate_lines(run: RunRows) -> list[Line]:
+    """Counted where there are any."""
+    found = degenerate_of(run)
+    loops = len(loops_of(run) & found)
+    note = f"of {len(run.ok_ids)}; {loops} repeat one n-gram, the others reached the cap"
+    return [Line("degenerate outputs", len(found), "", note)] if found else []
 
 
 def _is_forced(run: RunRows) -> bool:

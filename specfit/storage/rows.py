@@ -12,17 +12,21 @@ from specfit.base.types import SpecfitError
 from specfit.storage.find import find_twin
 from specfit.storage.manifest import MANIFEST, RunInfo, read_manifest
 from specfit.storage.pack import packed_run
-from specfit.storage.tables import as_now, read_table, to_frame
+from specfit.storage.tables import FILES, KEPT_FILES, as_now, read_table, to_frame
 
 
 @dataclass(frozen=True, eq=False)
 class RunRows:
-    """Frames have the columns of `tables.py`, in the order of the run's requests."""
+    """Frames have the columns of `tables.py`, in the order of the run's requests.
+
+    A packed run may have `sums` in the place of its cycles.
+    """
 
     info: RunInfo
     cycles: pd.DataFrame
     requests: pd.DataFrame
     timings: pd.DataFrame
+    sums: pd.DataFrame | None = None
 
     @property
     def request_ids(self) -> list[str]:
@@ -47,14 +51,16 @@ def load_run(folder: Path | str) -> RunRows:
     cycles, requests, timings = (
         to_frame(run_table(folder, f"{name}.parquet")) for name in ("cycles", "requests", "timings")
     )
-    return RunRows(manifest.info, cycles, requests, timings)
+    sums = to_frame(run_table(folder, "sums.parquet")) if cycles.empty else None
+    return RunRows(manifest.info, cycles, requests, timings, sums)
 
 
 def run_table(folder: Path, name: str) -> pa.Table:
     """One of the run's files, as a table; rows that a pack does not keep are none."""
     packed = None if (folder / MANIFEST).exists() else packed_run(folder)
     if packed is None:
-        return read_table(folder / name)
+        has = name in FILES or (folder / name).exists()
+        return read_table(folder / name) if has else KEPT_FILES[name].schema.empty_table()
     pack, row = packed
     return as_now(pack.rows(row.kind, row.run_id, name), name)
 

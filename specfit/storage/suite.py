@@ -25,6 +25,7 @@ from specfit.storage.manifest import read_manifest
 from specfit.storage.rows import RunRows, load_run
 
 FULL = "full"
+CYCLES, SUMS = "cycles", "sums"
 REFERENCE = "reference"
 # Kind of a cell -> where what it left lies below `results` (or `results/reference`).
 PLACES = {"run": "runs/{id}", "replay": "replays/{id}", "bench": "bench/{id}.json"}
@@ -63,6 +64,7 @@ class Suite:
     size: str  # full, preview or smoke
     arguments: tuple[str, ...]  # overrides that took the place of the suite's own
     cells: tuple[Cell, ...]
+    keeps: str = CYCLES  # what is committed of its runs: cycles, or sums of each request
 
     def __post_init__(self) -> None:
         names = [(cell.label, cell.repeat) for cell in self.cells]
@@ -117,7 +119,8 @@ def read_suite(results: Path, artefact: str, variant: str = "") -> Suite | None:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         cells = tuple(Cell(**cell) for cell in raw["cells"])
-        return Suite(raw["artefact"], raw["size"], tuple(raw["arguments"]), cells)
+        keeps = raw.get("keeps", CYCLES)
+        return Suite(raw["artefact"], raw["size"], tuple(raw["arguments"]), cells, keeps)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AssertionError) as error:

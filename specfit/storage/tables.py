@@ -123,12 +123,35 @@ TIMINGS = Layout(
     (RUN_ID, *columns_of(CycleTiming)),
 )
 
-# Row file -> what its rows and columns mean.
+NOT_SUMMED = ("cycle", "context_tokens", "peak_layer_demand")
+"""Counts of a cycle that mean nothing added up."""
+SUMMED = tuple(
+    column
+    for column in columns_of(CycleRecord)
+    if column.type == pa.int64() and column.name not in NOT_SUMMED
+)
+SUMS = Layout(
+    "One row per (run, request, prefill or decode), in the place of cycles: of committed runs that "
+    "are no headline.",
+    (
+        RUN_ID,
+        REQUEST_ID,
+        Column("prefill", pa.bool_(), "Cycle 0; else the sum of the later cycles."),
+        Column("cycles", pa.int64(), "Cycles added up."),
+        Column("stop_reason", pa.string(), "Of the last cycle: eos, length, or null.", True),
+        Column("loops", pa.bool_(), "Whether one n-gram is over half of the output.", True),
+        *SUMMED,
+    ),
+)
+
+# Row file of a run -> what its rows and columns mean.
 FILES: dict[str, Layout] = {
     "cycles.parquet": CYCLES,
     "requests.parquet": REQUESTS,
     "timings.parquet": TIMINGS,
 }
+KEPT_FILES: dict[str, Layout] = FILES | {"sums.parquet": SUMS}
+"""With what only a pack of committed rows holds."""
 
 
 def table_of(layout: Layout, rows: Iterable[dict[str, Any]]) -> pa.Table:
@@ -185,7 +208,7 @@ def read_table(path: Path) -> pa.Table:
 
 def as_now(table: pa.Table, name: str) -> pa.Table:
     """Rows of a file called `name` with the columns it has today."""
-    layout = FILES[name]
+    layout = KEPT_FILES[name]
     for column in layout.columns:
         if column.name not in table.column_names:
             table = table.append_column(column.name, pa.nulls(len(table), column.type))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from specfit.base.types import CycleRecord, Request, RequestError, RequestRecord, SpecfitError
+from specfit.data.clusters import clusters_of
 from specfit.decoding.calibration.files import (
     Calibration,
     calibrated_cost,
@@ -167,7 +168,7 @@ class Job:
         runtime = build(spec, spec.slots, spec.kind.drafts)
         self._cost = calibration.cost if calibration else None
         self._sizes = calibration.sizes if calibration else None
-        self._runtime = runtime
+        self._runtime, self._clusters = runtime, _clusters(spec)
         self._target, self._locked_share = runtime.target, runtime.locked_share
         self._disk_reads = runtime.disk_reads
         selector = build_selector(spec, self._cost, self._sizes)
@@ -256,6 +257,7 @@ class Job:
             rouge2=score.rouge2,
             rougel=score.rougel,
             rougelsum=score.rougelsum,
+            cluster=self._clusters.get(request.request_id),
         )
         context = len(request.prompt_ids) + len(output_ids)
         timings = [cycle.timing for cycle in cycles]
@@ -287,6 +289,14 @@ class Job:
         """Of the request that has just ended."""
         routes = self.decoder.routes
         return routes.fallbacks if isinstance(routes, KnownRoutes) else None
+
+
+def _clusters(spec: RunSpec) -> Mapping[str, str]:
+    """Of generated texts alone."""
+    dataset, workload = spec.config.dataset, spec.workload
+    if dataset.source != "embedded":
+        return {}
+    return clusters_of(dataset.name, list(workload.ids), list(workload.digests))
 
 
 # -- what the folder says ------------------------------------------------------------------------

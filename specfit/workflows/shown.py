@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specfit.base.types import RequestError
+from specfit.base.types import RequestError, SpecfitError
 from specfit.storage.rows import RunRows
 from specfit.workflows.studies.stored import stored_run
 
@@ -65,8 +65,12 @@ def show(named: str, results: Path, count: int) -> None:
     from specfit.workflows.progress import say
 
     folder = find_run(named, results)
-    config = replace(stored_run(folder), results_dir=str(results), recording=None)
     run = load_run(folder)
+    if run.sums is not None and not run.sums.empty:
+        raise SpecfitError(
+            f"run {run.info.run_id} is committed without its outputs; run it again to read them"
+        )
+    config = replace(stored_run(folder), results_dir=str(results), recording=None)
     info = run.info
     place = f"{info.selector}, {info.cache_slots} slots, {info.dataset}, {info.model}"
     say(f"run {info.run_id}: {place}")

@@ -65,5 +65,5 @@ def simulate(config: RunConfig, recording: Recording) -> Simulation:
 
 def _sums(cycles: list) -> dict[str, int]:
     records: list[CycleRecord] = [cycle.record for cycle in cycles if cycle.record.cycle > 0]
-    sums = {name: sum(getattr(record, name) for record in records) for name in COUNTERS}
+    sums = {name: sum(getattr(record, name) or 0 for record in records) for name in COUNTERS}
     return sums | {"cycles": len(records)}

@@ -10,14 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from specfit.report.rowwise import differing_columns, first_difference, reward_difference
 from specfit.storage.rows import load_run
 from specfit.storage.tables import read_table, write_table
 from tests.fakes.runnable import Command, Runnable
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts" / "check"))
-
-from rowwise import differing_columns, first_difference, reward_difference  # noqa: E402
 
 FRAME = pd.DataFrame(
     {

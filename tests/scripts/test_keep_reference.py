@@ -12,12 +12,16 @@ import pandas as pd
 import pytest
 
 from specfit.base.entry import script
-from specfit.report.metrics import summarise
+from specfit.base.types import SpecfitError
+from specfit.report.degenerate import degenerate_of
+from specfit.report.metrics import same_ids, summarise
+from specfit.report.quantities import QUANTITIES
 from specfit.storage.calibration_files import find_fit
 from specfit.storage.manifest import read_manifest
 from specfit.storage.pack import packed_below
 from specfit.storage.rows import load_run, run_yaml
 from specfit.storage.suite import REFERENCE, Cell, Suite, find_suite
+from specfit.workflows.shown import show
 from tests.fakes.rows import part, store_run
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +41,11 @@ SUITE = Suite(
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    folder = store_run(tmp_path / "runs", [part("q1"), part("q2", status="empty")], RUN)
+    folder = store_run(
+        tmp_path / "runs",
+        [part("q1", (1, 2, 3), stop_reason="length"), part("q2", status="empty")],
+        RUN,
+    )
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["identity"]["digests"] = {"calibration": "fit"}
     manifest["provenance"] = [{"argv": ["/home/x/specfit/run.py", "dataset.path=/home/x/q.jsonl"]}]
@@ -72,6 +80,34 @@ def test_kept_rows_say_what_the_live_ones_said(
     assert kept.timings.empty and list(kept.timings) == list(live.timings), "no two runs share them"
     assert find_fit("fit", results / REFERENCE) == FIT | {"states": 1}
     assert not list((results / REFERENCE).rglob("*.npz")), "residencies are for going on"
+
+
+def test_where_sums_are_kept_every_ratio_stays_and_outputs_go(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace(SUITE, keeps="sums").write(results)
+    assert keep(results, monkeypatch) == 0 and keep(results, monkeypatch) == 0, "and again"
+    live, kept = load_run(results / "runs" / RUN), load_run(results / REFERENCE / "runs" / RUN)
+    assert kept.cycles.empty and kept.sums is not None and len(kept.sums) == 2
+    assert kept.requests[["output_ids", "output_text"]].isna().all(axis=None)
+    assert summarise(kept) == replace(summarise(live), elapsed_ns=None, atlas_ns=None)
+    for name, quantity in QUANTITIES.items():
+        assert quantity.of(kept) == quantity.of(live), name
+    assert degenerate_of(kept) == degenerate_of(live)
+    assert same_ids(kept, live).compared == 0, "there is nothing to compare"
+    (results / "runs").rename(results / "elsewhere")
+    assert find_suite("table_2", results).suite.keeps == "sums"
+    with pytest.raises(SpecfitError, match="is committed without its outputs; run it again"):
+        show(RUN, results, 1)
+
+
+def test_a_run_that_one_suite_keeps_whole_is_kept_whole(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = replace(SUITE, artefact="rivals", keeps="sums")
+    shared.write(results)
+    assert keep(results, monkeypatch, "rivals") == 0
+    assert not load_run(results / REFERENCE / "runs" / RUN).cycles.empty
 
 
 def test_a_clone_draws_from_what_was_kept(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from specfit.report.artifact import Table
 from specfit.report.artifacts.systems import PAPER_COLUMNS, headed, paper_row
 from specfit.report.figures import Drawing, paper_handle, series
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.intervals import Interval, ratio_interval
+from specfit.report.intervals import Interval, clusters_in, ratio_interval
 from specfit.report.paper_values import SELECTION_MEDIAN_MS, Claim, claims_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
@@ -31,7 +31,8 @@ REPLAYED = "SpecFit's rows are replays of a recording, with a live run's simulat
 
 def accuracy_members(reader: ResultsReader) -> list[SuiteRun]:
     """AR and EAGLE-3 + cache as they ran, SpecFit replayed with every accuracy."""
-    return [*reader.members("section_4_6"), *reader.members("section_4_6", kind="replay")]
+    kinds = ("run", "replay")
+    return [one for kind in kinds for one in reader.members("section_4_6", kind=kind)]
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ def believed_union(member: SuiteRun, place: Path) -> Interval:
     union = ((cycles["predicted_ns"] - base) / beta).astype(float).round()
     sums = pd.DataFrame({"request": cycles["request_id"].astype(str), "union": union, "cycles": 1})
     by_request = sums.groupby("request").sum()
-    return ratio_interval(by_request["union"].to_numpy(), by_request["cycles"].to_numpy())
+    clusters = clusters_in(member.rows, list(by_request.index))
+    return ratio_interval(by_request["union"].to_numpy(), by_request["cycles"].to_numpy(), clusters)
 
 
 def accuracy_sheet(found: Sequence[Told], timed: str) -> Sheet:

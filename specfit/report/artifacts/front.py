@@ -12,8 +12,9 @@ from specfit.report.metrics import shared_requests
 from specfit.report.paper_values import Claim, claims_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
+from specfit.report.robustness import Robustness, robustness
 from specfit.report.styles import Workload, style_of, workload_of
-from specfit.report.table_format import measured
+from specfit.report.table_format import change, measured
 
 SUITES = ("table_2", "table_3")
 """Of one workload each, at the primary cache."""
@@ -30,6 +31,9 @@ LINES: tuple[tuple[str, str, str | None], ...] = (
     ("specfit", "experts", "eagle3_cache"),
 )
 """System, quantity, and the system it is divided by."""
+
+HEADLINE = ("specfit", "speed", "eagle3_cache")
+"""The line beside which it stands how far it rests on single requests."""
 
 NAMES = {"speed": "tokens/s", "experts": "experts per token"}
 
@@ -100,8 +104,30 @@ def readme_table(reader: ResultsReader) -> str:
             value = measured(ours, partial(shown, claim)).text
             cells += [published + "*" * (claim.inferred and published != "-"), _bold(value, bold)]
         rows.append([*cells, words_of(every)])
+        if (system, quantity, against) == HEADLINE:
+            rows += _robust(runs, name, words_of(every))
     rows.append(["SpecFit: requests with the ids of AR", *_ids(runs), "-"])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+def _robust(runs: dict[str, Any], name: str, timed: str) -> list[list[str]]:
+    """The headline without degenerate outputs, and without any one request."""
+    found = [robustness(one["specfit"], one["eagle3_cache"]) for one in runs.values()]
+    without = [f"{measured(one.without, change).text}, n = {one.without.n}" for one in found]
+    spans = [_span(one) for one in found]
+    return [
+        [f"{name}, {what}", *(cell for text in texts for cell in ("-", text)), timed]
+        for what, texts in (
+            ("the same without degenerate outputs", without),
+            ("the same without any one request", spans),
+        )
+    ]
+
+
+def _span(one: Robustness) -> str:
+    if one.lowest is None or one.highest is None:
+        return "-"
+    return f"{change(one.lowest).removesuffix(' %')} to {change(one.highest)}"
 
 
 def _claim(suite: str, system: str, quantity: str, against: str | None) -> Claim:

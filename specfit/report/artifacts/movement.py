@@ -9,7 +9,8 @@ from specfit.base.types import SpecfitError
 from specfit.report.artifact import Table
 from specfit.report.artifacts.constants import changed, most_common, profile_values
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.intervals import Interval, ratio_interval
+from specfit.report.intervals import Interval, clusters_in, ratio_interval
+from specfit.report.many import beneath
 from specfit.report.metrics import totals
 from specfit.report.quantities import QUANTITIES, copy_scale, times
 from specfit.report.reader import ResultsReader
@@ -247,18 +248,25 @@ def _over(run: RunRows | None, other: RunRows | None) -> Entry:
 def _ahead(run: RunRows) -> Interval:
     t = totals(run)
     top, bottom = t.decode["prefetched_experts"], t.decode["committed_tokens"]
-    return times(ratio_interval(top.to_numpy(), bottom.to_numpy()), copy_scale(run))
+    found = ratio_interval(top.to_numpy(), bottom.to_numpy(), clusters_in(run, run.ok_ids))
+    return times(found, copy_scale(run))
 
 
 def _used(run: RunRows) -> Interval:
     """Percent of what was copied ahead that was then demanded; nothing where nothing was."""
-    decode = run.cycles[run.cycles["cycle"] > 0]
-    columns = ["used_prefetched_experts", "prefetched_experts"]
-    sums = decode[columns].fillna(0).astype("int64")
-    grouped = sums.groupby(decode["request_id"].astype(str), sort=False).sum().reindex(run.ok_ids)
-    if not grouped["prefetched_experts"].any():
+    decode = totals(run).decode
+    used, ahead = (decode[c] for c in ("used_prefetched_experts", "prefetched_experts"))
+    if not ahead.any():
         return Interval(None, None, None, 0)
-    return times(ratio_interval(*(grouped[c].to_numpy() for c in columns)), 100.0)
+    clusters = clusters_in(run, run.ok_ids)
+    return times(ratio_interval(used.to_numpy(), ahead.to_numpy(), clusters), 100.0)
+
+
+CHOSEN = (
+    "Which policy, prefetching and cost stand together as a goal was chosen on the text that they "
+    "are shown on, so that the best of several is read here; table_advice has settings that were "
+    "chosen on development text."
+)
 
 
 SUITE = "movement"
@@ -280,4 +288,5 @@ def table_movement(reader: ResultsReader) -> Table:
         "host": host_sheet(fields, timed),
     }
     stamp = reader.stamp(rows, SUITE, extra=[INTERVALS])
-    return Table("table_movement", "What moves, and when", sheets, stamp)
+    notes = [*beneath(sheets.values()), CHOSEN]
+    return Table("table_movement", "What moves, and when", sheets, stamp, notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from specfit.report.artifact import Table
 from specfit.report.clock_check import probed_places
 from specfit.report.figures import EDGE, ON_DARK, ON_LIGHT, Drawing, colours, sign, tie
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.intervals import Floats, Interval, paired_ratio, ratio_interval
+from specfit.report.intervals import Clusters, Floats, Interval, paired_ratio, ratio_interval
+from specfit.report.many import RATE, discoveries
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import Workload, style_of, workload_of
 from specfit.report.table_format import Cell, Entry, Sheet, factor, measured
@@ -38,16 +39,11 @@ class Spot:
     speeds: Mapping[str, Interval]  # tokens/s by system
     drafting: str
     gain: Interval
+    is_clear: bool = False  # at the map's false discovery rate
 
     @property
     def best(self) -> str:
         return self.drafting if (self.gain.value or 0) > 1 else PLAIN
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the interval of the gain leaves one answer."""
-        low, high = self.gain.low, self.gain.high
-        return low is not None and high is not None and not low <= 1 <= high
 
 
 @dataclass(frozen=True)
@@ -73,13 +69,24 @@ class Atlas:
 def atlas_of(document: Mapping[str, Any]) -> Atlas:
     workload, grid = workload_of(document["info"]), document["grid"]
     tokens = np.array(document["committed_tokens"], dtype=np.float64)
+    clusters = document.get("clusters")
     groups: dict[tuple[str, int], dict[tuple[float, float], dict[str, Floats]]] = {}
     for p in document["points"]:
         panel = groups.setdefault((p["prefetch"], p["slots"]), {})
         spot = panel.setdefault((p["fixed_ms"], p["link_gbps"]), {})
         spot[p["system"]] = np.stack([tokens, np.array(p["decode_ns"], np.float64)], axis=1)
+    found = {
+        (key, at): _spot(*at, systems, clusters)
+        for key, spots in groups.items()
+        for at, systems in spots.items()
+    }
+    clear = discoveries([spot.gain for spot in found.values()])
+    settled = {
+        key: replace(spot, is_clear=is_clear)
+        for (key, spot), is_clear in zip(found.items(), clear, strict=True)
+    }
     panels = {
-        key: Panel(workload, *key, {at: _spot(*at, systems) for at, systems in spots.items()})
+        key: Panel(workload, *key, {at: settled[key, at] for at in spots})
         for key, spots in groups.items()
     }
     profiles = {n: (v["fixed_ms"], v["link_gbps"]) for n, v in document["profiles"].items()}
@@ -87,11 +94,13 @@ def atlas_of(document: Mapping[str, Any]) -> Atlas:
     return Atlas(workload, fixed_ms, link_gbps, slots, profiles, panels)
 
 
-def _spot(fixed_ms: float, link_gbps: float, systems: Mapping[str, Floats]) -> Spot:
+def _spot(
+    fixed_ms: float, link_gbps: float, systems: Mapping[str, Floats], clusters: Clusters
+) -> Spot:
     """`systems` [n, 2] tokens and nanoseconds per request."""
     drafting = max((s for s in systems if s != PLAIN), key=lambda s: -systems[s][:, 1].sum())
-    gain = paired_ratio(systems[drafting], systems[PLAIN])
-    speeds = {s: ratio_interval(1e9 * v[:, 0], v[:, 1]) for s, v in systems.items()}
+    gain = paired_ratio(systems[drafting], systems[PLAIN], clusters=clusters)
+    speeds = {s: ratio_interval(1e9 * v[:, 0], v[:, 1], clusters) for s, v in systems.items()}
     return Spot(fixed_ms, link_gbps, speeds, drafting, gain)
 
 
@@ -129,10 +138,15 @@ def share_sheet(atlases: Sequence[Atlas]) -> Sheet:
         for panel in atlas.panels.values():
             rows.append(_share_line(atlas, panel))
     note = (
-        "Points of the grid at which each system is fastest; undecided: of these, where the "
-        "interval of the best drafting system's gain over AR (experts moved alike) holds 1."
+        "Points of the grid at which each system is fastest; undecided: of these, where the best "
+        "drafting system's gain over AR (experts moved alike) is not clear of 1 at a false "
+        f"discovery rate of {100 * RATE:.0f} % over the workload's map (Benjamini-Hochberg). "
+        f"{CHOSEN}"
     )
     return Sheet("Of the whole map", tuple(columns), tuple(rows), note)
+
+
+CHOSEN = "Which system drafts best at a point is chosen on the text that it is shown on."
 
 
 def _share_line(atlas: Atlas, panel: Panel) -> tuple[Entry, ...]:
@@ -187,8 +201,10 @@ def figure_map(reader: ResultsReader) -> Drawing:
     probed = probed_places(reader.results, rows[0].info.billed)
     extra = [
         "Every cell is a replay. Colour: the best drafting system over AR whose experts move "
-        "alike; hatched where its interval holds 1. Learned routes, token table for AR; "
-        "prefetching keeps a slot less.",
+        "alike; hatched where it is not clear of 1 at a false discovery rate of "
+        f"{100 * RATE:.0f} % over a workload's map. Learned routes, token table for AR; "
+        "prefetching keeps a slot less. "
+        f"{CHOSEN}",
         INTERVALS.replace("Brackets", "Intervals"),
     ]
     stamp = reader.stamp(rows, SUITE, extra=extra)

@@ -17,7 +17,7 @@ from specfit.base.types import PROBABILITY_ONE
 from specfit.report.artifact import Table
 from specfit.report.figures import Drawing
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.intervals import Floats, Interval, interval_of, ratio_interval
+from specfit.report.intervals import Clusters, Floats, Interval, interval_of, ratio_interval
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import Workload, style_of, workload_of
 from specfit.report.suite_runs import SuiteRun
@@ -36,8 +36,8 @@ GROUPS = {
 
 @dataclass(frozen=True, eq=False)
 class Promises:
-    """`cycles`: request, predicted and realised ms and tokens, `full` depth or not, `whole` or cut
-    by a stop; one row per decode cycle whose selector predicted."""
+    """`cycles`: request, its cluster, predicted and realised ms and tokens, `full` depth or not,
+    `whole` or cut by a stop; one row per decode cycle whose selector predicted."""
 
     workload: Workload
     slots: int
@@ -67,6 +67,9 @@ def promises(member: SuiteRun) -> Promises:
     frame = pd.DataFrame(
         {
             "request": rows["request_id"].astype(str),
+            "cluster": rows["request_id"].map(
+                member.rows.requests.set_index("request_id")["cluster"]
+            ),
             "predicted_ms": rows["predicted_ns"].astype(float) / 1e6,
             "ms": rows["cycle_ns"].astype(float) / 1e6,
             "predicted_tokens": rows["predicted_reward"].astype(float) / PROBABILITY_ONE,
@@ -86,14 +89,22 @@ def mape(cycles: pd.DataFrame, what: str) -> Interval:
 
 def bias(cycles: pd.DataFrame, what: str) -> Interval:
     """Sum predicted over sum realised."""
-    sums = cycles.groupby("request")[[f"predicted_{what}", what]].sum()
-    return ratio_interval(sums.iloc[:, 0].to_numpy(), sums.iloc[:, 1].to_numpy())
+    groups = cycles.groupby("request")
+    sums = groups[[f"predicted_{what}", what]].sum()
+    clusters = clusters_among(groups["cluster"].first())
+    return ratio_interval(sums.iloc[:, 0].to_numpy(), sums.iloc[:, 1].to_numpy(), clusters)
 
 
 def _mean(cycles: pd.DataFrame, values: pd.Series) -> Interval:
     sums = pd.DataFrame({"request": cycles["request"], "value": values, "n": 1})
     by_request = sums.groupby("request").sum()
-    return ratio_interval(by_request["value"].to_numpy(), by_request["n"].to_numpy())
+    clusters = clusters_among(cycles.groupby("request")["cluster"].first())
+    return ratio_interval(by_request["value"].to_numpy(), by_request["n"].to_numpy(), clusters)
+
+
+def clusters_among(known: pd.Series) -> Clusters:
+    """By request, in the order of the sums; None where one is not known."""
+    return None if known.isna().any() else list(known)
 
 
 def promises_sheet(found: Sequence[Promises], timed: str) -> Sheet:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from specfit.report.artifact import Table
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.intervals import Interval, ratio_interval
+from specfit.report.intervals import Interval, clusters_in, ratio_interval
+from specfit.report.many import beneath
 from specfit.report.metrics import totals
 from specfit.report.quantities import QUANTITIES, copy_scale, times
 from specfit.report.reader import ResultsReader
@@ -78,7 +79,8 @@ def accepted_per_copy(run: RunRows) -> Interval:
     """Accepted draft tokens per 1,000 experts moved in decode, experts as the clock bills them."""
     t = totals(run)
     top, bottom = (t.decode[name] for name in ("accepted_tokens", "transferred_experts"))
-    return times(ratio_interval(top.to_numpy(), bottom.to_numpy()), PER_COPIES / copy_scale(run))
+    found = ratio_interval(top.to_numpy(), bottom.to_numpy(), clusters_in(run, run.ok_ids))
+    return times(found, PER_COPIES / copy_scale(run))
 
 
 def speed_over(run: RunRows | None, baseline: RunRows | None) -> Interval | None:
@@ -143,6 +145,12 @@ def anatomy_sheet(fields: Sequence[Field], slots: int, timed: str) -> Sheet:
     return Sheet(f"A cycle of each rule at {slots} slots", columns, tuple(rows))
 
 
+CHOSEN = (
+    "Of a rule at several sizes (k), the best is chosen on the text that it is shown on, which "
+    "favours that rule; what is chosen on development text is in table_advice."
+)
+
+
 SUITE = "rivals"
 
 
@@ -165,4 +173,5 @@ def table_rivals(reader: ResultsReader) -> Table:
         "cycle": anatomy_sheet(fields, most, timed),
     }
     stamp = reader.stamp(rows, SUITE, extra=[INTERVALS])
-    return Table("table_rivals", "Selection rules side by side", sheets, stamp)
+    notes = [*beneath([sheets["over"]]), CHOSEN]
+    return Table("table_rivals", "Selection rules side by side", sheets, stamp, notes)

@@ -10,7 +10,8 @@ import numpy as np
 
 from specfit.report.artifact import Table
 from specfit.report.footer import INTERVALS, words_of
-from specfit.report.intervals import Floats, Interval, interval_of
+from specfit.report.intervals import Floats, Interval, clusters_in, interval_of
+from specfit.report.many import beneath
 from specfit.report.metrics import ratio, shared_requests, totals
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
@@ -93,12 +94,14 @@ class Setting:
     def kept(self, source: Source) -> Interval:
         """Share of the exact routes' gain, the three runs resampled by the same requests."""
         runs = self.eagle, self.by_source[EXACT], self.by_source[source]
-        return interval_of(_share, _columns(runs))
+        clusters = clusters_in(self.eagle, self.eagle.ok_ids)
+        return interval_of(_share, _columns(runs), clusters=clusters)
 
     def behind(self, source: Source) -> Interval:
         """Tokens/s of the source minus those of the exact routes."""
         runs = self.by_source[EXACT], self.by_source[source]
-        return interval_of(_difference, _columns(runs))
+        clusters = clusters_in(runs[0], runs[0].ok_ids)
+        return interval_of(_difference, _columns(runs), clusters=clusters)
 
     def kept_cell(self, source: Source) -> Cell:
         if source == EXACT:
@@ -294,4 +297,5 @@ def table_routes(reader: ResultsReader) -> Table:
         "union": union_sheet(documents),
     }
     stamp = reader.stamp(rows, SUITE, extra=[INTERVALS])
-    return Table("table_routes", "Routes on the clock", sheets, stamp)
+    notes = beneath([sheets["costs"]])
+    return Table("table_routes", "Routes on the clock", sheets, stamp, notes)

@@ -110,6 +110,13 @@ def _hundredths(value: float) -> str:
     return f"{value:.2f}"
 
 
+LIMITS = (
+    "Limits of input and output are ours: the paper says that they differ by workload and gives "
+    "no value. Its even-numbered articles are read as counted from 0; counted from 1 they would "
+    "be the other half."
+)
+
+
 def workload_sheet(members: Sequence[SuiteRun], configs: Configs) -> Sheet:
     """What was asked and answered, once per workload."""
     columns = (
@@ -142,7 +149,7 @@ def workload_sheet(members: Sequence[SuiteRun], configs: Configs) -> Sheet:
             exact(float(lengths.mean())),
             config["dataset"].get("scorer") or "-",
         )
-    return Sheet("Workloads", columns, tuple(rows.values()))
+    return Sheet("Workloads", columns, tuple(rows.values()), LIMITS)
 
 
 def fits_sheet(members: Sequence[SuiteRun], place: Path) -> Sheet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specfit.report import robustness
 from specfit.report.artifact import Table
 from specfit.report.bounds import (
     BELADY,
@@ -19,6 +20,7 @@ from specfit.report.bounds import (
 from specfit.report.figures import LANE, Drawing, bars, mark, paper_handle
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval
+from specfit.report.live_check import check_live
 from specfit.report.metrics import MEASURES, mean_measures, same_ids, same_scores, shared_requests
 from specfit.report.paper_values import Claim, claims_of
 from specfit.report.quantities import QUANTITIES, score
@@ -50,12 +52,15 @@ def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
     sheets = {
         "": systems_sheet(runs, "Systems", knowing),
         "ratios": ratios_sheet(runs, "specfit", others, "SpecFit against each other system"),
+        "robust": robust_sheet(runs, "specfit", others),
         "paper": paper_sheet(claims_of(name), runs, "The paper beside ours"),
     }
     rows = [*(m.rows for m in members), *knowing.values()]
     stamp = reader.stamp(rows, name, extra=[INTERVALS])
     title = f"{title}: {setting_of(members)}"
-    return Table(name, title, sheets, stamp, [equal_scores(runs), *repeated(members)])
+    live = check_live(members, reader.members(name, kind="run")).sentence
+    notes = [equal_scores(runs), *([live] if live else []), *repeated(members)]
+    return Table(name, title, sheets, stamp, notes)
 
 
 def knowing_runs(reader: ResultsReader, suite: str) -> Runs:
@@ -198,6 +203,12 @@ def ratios_sheet(runs: Runs, of: str, baselines: Sequence[str], title: str) -> S
         for other in baselines
     ]
     return Sheet(title, columns, tuple(rows))
+
+
+def robust_sheet(runs: Runs, of: str, baselines: Sequence[str]) -> Sheet:
+    """What `of` gains over each other system without single requests."""
+    rows = (((style_of(other).label,), runs[of], runs[other]) for other in baselines)
+    return robustness.sheet(rows, ("against",))
 
 
 def ours_of(claim: Claim, runs: Runs) -> Interval | None:

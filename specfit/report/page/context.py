@@ -26,6 +26,7 @@ from specfit.report.page.svg import inline
 from specfit.report.paper_values import CLAIMS, Claim
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
+from specfit.report.robustness import robustness
 from specfit.report.styles import SYSTEMS, style_of, workload_of
 from specfit.report.suite_runs import SuiteRun, by_system, pick
 from specfit.report.table_format import Cell, Entry, Sheet, factor, measured, plain, to_plain
@@ -130,7 +131,11 @@ def card(name: str, first: SuiteRun, runs: Mapping[str, RunRows]) -> Values:
             }
         )
     run = runs["specfit"]
+    found = robustness(run, runs["eagle3_cache"])
     return {
+        "robust": f"SpecFit over {style_of('eagle3_cache').label}: "
+        f"{measured(found.without, factor).text} without {found.degenerate} degenerate outputs, "
+        f"{found.span or '-'} without any one request",
         "artifact": name,
         "workload": first.workload.label,
         "timed": run.info.timed,

@@ -177,6 +177,17 @@ def find_recording(named: str, results_dir: Path) -> Path:
     )
 
 
+def find_longer(results_dir: Path, identity: Mapping[str, Any]) -> Path | None:
+    """A recording of more requests than `identity` names, that begins with those."""
+    wanted = json.loads(json.dumps(identity))
+    count = len(wanted["rows"])
+    for path in sorted((results_dir / "recordings").glob(f"[!.]*/{MANIFEST}")):
+        known = read_manifest(path.parent)["identity"]
+        if known | {"rows": known["rows"][:count]} == wanted:
+            return path.parent
+    return None
+
+
 def file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

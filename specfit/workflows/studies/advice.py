@@ -15,6 +15,7 @@ from typing import Any
 
 from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
+from specfit.report.intervals import clusters_in
 from specfit.storage.recording.files import Recording, find_recording, read_once
 from specfit.storage.rows import load_run
 from specfit.workflows.advice import Tried, advise_on, settings, sources_of, try_all
@@ -26,10 +27,13 @@ SLOTS = (0, 12, 24, 48)
 
 
 def study(folder: Path) -> dict[str, Any]:
-    results, info = folder.parent.parent, load_run(folder).info
+    results, rows = folder.parent.parent, load_run(folder)
+    info = rows.info
     if info.recording is None:
         raise SpecfitError(f"{folder} is no replay")
     whole = read_once(find_recording(info.recording, results))
+    asked = len(rows.request_ids)  # the recording may be of more
+    whole = replace(whole, requests=whole.requests[:asked])
     config = replace(stored_config(folder, whole, results), recording=None, limit=None)
     spec = facts_of(config, ["cache_slots"])
     sources = sources_of(spec)
@@ -53,7 +57,12 @@ def study(folder: Path) -> dict[str, Any]:
             }
             for expected, one in zip(tried, full, strict=True)
         ]
-    return {"info": asdict(info), "requests": len(short.requests), "slots": found}
+    return {
+        "info": asdict(info),
+        "requests": len(short.requests),
+        "clusters": clusters_in(rows, rows.ok_ids),
+        "slots": found,
+    }
 
 
 def _tried(config: RunConfig, recording: Recording, wanted: Any) -> list[Tried]:

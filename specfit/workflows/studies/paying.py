@@ -23,14 +23,15 @@ from typing import Any
 from specfit.base.config import RoutesConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
+from specfit.report.intervals import clusters_in
 from specfit.storage.recording.files import find_recording, read_once
 from specfit.storage.rows import load_run
 from specfit.workflows.hydra_cli import compose
 from specfit.workflows.simulate import simulate
 from specfit.workflows.studies.stored import stored_config
 
-FIXED_MS = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0)
-LINK_GBPS = (5.0, 8.0, 12.0, 16.0, 20.0, 25.0, 35.0, 45.0, 60.0)
+FIXED_MS = (5.0, 10.0, 20.0, 40.0, 70.0, 100.0)
+LINK_GBPS = (5.0, 12.0, 25.0, 40.0, 60.0)
 SLOTS = (48, 24, 12)
 SYSTEMS = ("ar_cache", "eagle3_cache", "specfit")
 PREFETCH = ("off", "layer")
@@ -151,6 +152,7 @@ def study(folder: Path) -> dict[str, Any]:
         "info": asdict(info),
         "grid": asdict(grid),
         "profiles": shipped(info.billed or ""),
+        "clusters": clusters_in(rows, rows.ok_ids),
         "committed_tokens": tokens,
         "points": [asdict(point) | {"decode_ns": sums["decode_ns"]} for point, sums in decoded],
     }

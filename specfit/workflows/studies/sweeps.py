@@ -23,6 +23,7 @@ from specfit.decoding.cycle import Cycle
 from specfit.decoding.factory import build_decoder, build_selector
 from specfit.decoding.replay.narrow import NarrowDrafter, narrowed, unseen_levels
 from specfit.decoding.replay.spec import ReplayRunSpec, replay_runtime, resolve_replay
+from specfit.report.intervals import clusters_in
 from specfit.selection.cost import CostModel
 from specfit.storage.recording.files import Recording, find_recording, read_recording
 from specfit.storage.rows import RunRows, load_run
@@ -135,4 +136,5 @@ def study(folder: Path) -> dict[str, Any]:
         found.append(asdict(point) | {"requests": sums})
         speed = 1e9 * sum(sums["committed_tokens"]) / sum(sums["decode_ns"])
         print(f"{point.axis} {point.value:g}, {point.system}: {speed:.2f} tokens/s (modelled)")
-    return {"info": asdict(rows.info), "points": found}
+    clusters = clusters_in(rows, rows.ok_ids)
+    return {"info": asdict(rows.info), "clusters": clusters, "points": found}

@@ -4,6 +4,7 @@
     preview: limit=8                           # what makes it a preview; smoke: what makes it tiny
     smoke: limit=1 max_new_tokens=4
     repeats: 1                                 # each line as repeat=0, 1, ..; systems interleaved
+    keeps: sums                                # committed of its runs: cycles, or sums a request
     groups:
       - kind: run                              # run, replay, or bench: a study's JSON file
         axes:                                  # a cell for every choice of one name per axis
@@ -28,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from specfit.base.types import SpecfitError
-from specfit.storage.suite import FULL, PLACES
+from specfit.storage.suite import CYCLES, FULL, PLACES, SUMS
 
 FOLDER = Path("experiments")
 SIZES = (FULL, "preview", "smoke")
@@ -61,6 +62,7 @@ class SuiteFile:
     artefact: str
     groups: tuple[Group, ...]
     repeats: int = 1
+    keeps: str = SUMS
 
 
 def suite_names(folder: Path = FOLDER) -> list[str]:
@@ -87,9 +89,12 @@ class _Reader:
         self._path = path
 
     def suite(self, raw: Any) -> SuiteFile:
-        known = {"common", "preview", "smoke", "repeats", "groups"}
+        known = {"common", "preview", "smoke", "repeats", "keeps", "groups"}
         self._keys(raw, "a suite", known, {"groups"})
         repeats, groups = raw.get("repeats", 1), raw["groups"]
+        keeps = raw.get("keeps", SUMS)
+        if keeps not in (CYCLES, SUMS):
+            raise self._wrong(f"keeps is {keeps!r}; it is {CYCLES} or {SUMS}")
         if not isinstance(repeats, int) or repeats < 1:
             raise self._wrong(f"repeats is {repeats!r}; it is a number from 1 up")
         if not isinstance(groups, list) or not groups:
@@ -100,7 +105,7 @@ class _Reader:
         for label in labels:
             if labels.count(label) > 1:
                 raise self._wrong(f"two cells are called {label}; names are distinct")
-        return SuiteFile(self._path.stem, read, repeats)
+        return SuiteFile(self._path.stem, read, repeats, keeps)
 
     def _group(self, raw: Any, number: int, shared: dict[str, str]) -> Group:
         where = f"group {number}"

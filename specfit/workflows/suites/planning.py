@@ -54,6 +54,7 @@ class Work:
     cache_slots: int
     requests: int
     recording: str | None = None  # id of the recording that a replay needs
+    clock: str = "modelled"
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,25 @@ def plan_suites(names: Sequence[str], wanted: Wanted, folder: Path = FOLDER) -> 
     check_arguments(arguments, files, folder)
     plans = []
     for file in files:
-        planned = tuple(plan_file(file, wanted, arguments))
+        planned = without_replays(tuple(plan_file(file, wanted, arguments)))
         cells = tuple(one.cell for one in planned)
-        plans.append(Plan(Suite(file.artefact, wanted.size, wanted.arguments, cells), planned))
+        suite = Suite(file.artefact, wanted.size, wanted.arguments, cells, file.keeps)
+        plans.append(Plan(suite, planned))
     configured = [one for plan in plans for one in plan.planned if one.group.is_configured]
     if configured and all(one.refusal is not None for one in configured):
         raise SpecfitError(str(configured[0].refusal))
     return plans
+
+
+def without_replays(planned: tuple[Planned, ...]) -> tuple[Planned, ...]:
+    """On the wall clock a replay has no time: a suite that also runs live is its live runs then."""
+    if not any(one.cell.kind == "run" for one in planned):
+        return planned
+    return tuple(
+        one
+        for one in planned
+        if one.work is None or one.work.recording is None or one.work.clock == "modelled"
+    )
 
 
 def plan_file(
@@ -142,7 +155,7 @@ def work_of(line: Sequence[str], results: Path, is_replay: bool) -> Work:
         spec = resolve(from_hydra(composed([*line, as_text("results_dir", results)])))
         recording = digest(recording_identity(spec)) if is_replay else None
         requests = len(spec.workload.ids)
-        return Work(run_id_of(spec), spec.config, spec.slots, requests, recording)
+        return Work(run_id_of(spec), spec.config, spec.slots, requests, recording, spec.clock)
     except (HydraException, OmegaConfBaseException) as error:
         raise SpecfitError(f"{' '.join(line)}: {explain(error)}") from None
     except SpecfitError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from specfit.base.config import RunConfig
 from specfit.base.entry import one_line, print_error
 from specfit.base.types import SpecfitError
-from specfit.storage.recording.files import MANIFEST, Recording, read_once
+from specfit.storage.recording.files import MANIFEST, Recording, find_longer, read_once
 from specfit.storage.rows import load_run
 from specfit.storage.suite import Cell
 from specfit.workflows.hydra_cli import attempt
@@ -111,14 +111,19 @@ def _replay(one: Planned, results: Path, say: Say) -> None:
 
 
 def _recorded(one: Planned, results: Path, say: Say) -> Recording:
-    """Made when missing: once for every replay of the same pair and requests."""
+    """Made when missing: once for every replay of the same pair and requests. One of more requests
+    that begins with these serves as well."""
     from specfit.decoding.resolve import resolve
-    from specfit.workflows.recording.recorder import find_or_record
+    from specfit.workflows.recording.recorder import find_or_record, recording_identity
 
     assert one.work is not None and one.work.recording is not None, "planned for a replay"
     folder = results / "recordings" / one.work.recording
     if not (folder / MANIFEST).is_file():
-        find_or_record(resolve(one.work.config), say)
+        spec = resolve(one.work.config)
+        longer = find_longer(results, recording_identity(spec))
+        if longer is not None:
+            return read_once(longer)
+        find_or_record(spec, say)
     return read_once(folder)
 
 

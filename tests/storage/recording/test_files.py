@@ -18,6 +18,7 @@ from specfit.storage.recording.files import (
     Shape,
     bytes_per_1000_tokens,
     file_digest,
+    find_longer,
     find_recording,
     merged,
     plain_bytes_per_1000_tokens,
@@ -277,3 +278,18 @@ def test_a_pool_grows_level_by_level() -> None:
             whole = tree.upto(part.levels)
             for name in ("tokens", "parents", "depths", "path_probs"):
                 assert np.array_equal(getattr(part, name), getattr(whole, name))
+
+
+def test_a_recording_that_begins_with_the_requests_serves(tmp_path: Path) -> None:
+    long = replace(recording(0, 1, 2), recording_id="long")
+    write_recording(tmp_path / "recordings" / "long", long)
+    for rows, is_found in (
+        ((0, 1), True),
+        ((0, 1, 2), True),
+        ((1, 2), False),
+        ((0, 1, 2, 3), False),
+    ):
+        found = find_longer(tmp_path, long.identity | {"rows": [f"d{row}" for row in rows]})
+        assert (found is not None) == is_found, rows
+    assert find_longer(tmp_path, long.identity | {"target": "another"}) is None
+    assert find_longer(tmp_path / "nowhere", long.identity) is None

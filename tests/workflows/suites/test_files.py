@@ -59,7 +59,7 @@ def test_a_cell_is_one_choice_per_axis(tmp_path: Path) -> None:
         "limit=1",
     )
     assert (bench.common, bench.preview, bench.smoke) == ("", "", "--scale 0.01")
-    assert suite.repeats == 2
+    assert (suite.repeats, suite.keeps) == (2, "sums")
 
 
 def test_of_one_key_the_last_value_counts() -> None:
@@ -80,6 +80,7 @@ REFUSED = {
     "an unknown kind": (changed("kind: run", "kind: walk"), "is of kind 'walk'; use one of run"),
     "no kind": (changed("  - kind: run\n    common", "  - common"), "group 1 lacks kind"),
     "repeats of none": (changed("repeats: 2", "repeats: 0"), "repeats is 0; it is a number"),
+    "kept otherwise": (changed("repeats: 2", "keeps: all"), "keeps is 'all'; it is cycles or sums"),
     "axes of nothing": (changed('[{bench: ""}, {selection: ""}]', "[{}]"), "axes of group 2"),
     "a word": (changed("selector=ar,", "ar,"), "cell news/ar has 'ar', which is not key=value"),
     "no smoke": (changed("smoke: limit=1", "smoke:"), "group 1 has no smoke size"),

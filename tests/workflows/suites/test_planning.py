@@ -52,7 +52,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if "cache_slots=500" in line:
             raise SpecfitError("cache_slots is 500, but a layer has 128 experts; use all")
         recording = "r" * 12 if is_replay else None
-        return Work(digest(sorted(line)), CONFIG, 0, 2, recording)
+        clock = "wall" if "gpu=local" in line else "modelled"
+        return Work(digest(sorted(line)), CONFIG, 0, 2, recording, clock)
 
     monkeypatch.setattr(planning, "work_of", work)
     experiments = tmp_path / "experiments"
@@ -131,6 +132,27 @@ def test_a_study_is_named_after_the_run_it_reads(folder: Path) -> None:
     assert (bench.cell.id, bench.work) == ("selection", None)
     small = planned(folder, "study", "seed=3", size="smoke").planned[-1].cell
     assert (small.id, small.overrides) == ("selection-smoke", "scale=0.01")
+
+
+BOTH = """
+smoke: limit=1
+keeps: cycles
+groups:
+  - kind: replay
+    axes: [{news: dataset=embedded_news limit=120}, {specfit: selector=specfit}]
+  - kind: run
+    axes: [{news: dataset=embedded_news limit=20}, {live: ""}, {specfit: selector=specfit}]
+"""
+
+
+def test_on_the_wall_clock_a_suite_of_replays_and_runs_is_its_runs(folder: Path) -> None:
+    (folder / "both.yaml").write_text(BOTH)
+    both = planned(folder, "both")
+    assert list(lines(both)) == ["news/specfit", "news/live/specfit"]
+    assert "limit=120" in lines(both)["news/specfit"] and both.suite.keeps == "cycles"
+    measured = planned(folder, "both", "gpu=local")
+    assert list(lines(measured)) == ["news/live/specfit"]
+    assert len(planned(folder, "study", "gpu=local").planned) == 3, "these cannot but replay"
 
 
 def test_suites_share_runs_and_finished_ones_are_left_out(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""Whether replayed rows are live rows: the requests that a suite also ran live, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from specfit.report.rowwise import differing_columns
+from specfit.report.styles import label_of
+from specfit.report.suite_runs import SuiteRun
+from specfit.storage.rows import RunRows
+
+NAMED = 3
+"""Requests that are named where rows differ. One that parts changes the cache for those behind."""
+
+
+@dataclass(frozen=True)
+class LiveCheck:
+    """Replays beside live runs of their first requests."""
+
+    systems: int
+    requests: int  # compared, over all systems
+    cycles: int
+    others: tuple[str, ...]  # "SpecFit, evaluation-13: hit_experts" of each that is not equal
+
+    @property
+    def sentence(self) -> str:
+        """Empty where nothing was run live."""
+        if not self.requests:
+            return ""
+        equal = self.requests - len(self.others)
+        told = (
+            f"Rows are replays of one recording; {equal} of {self.requests} requests that "
+            f"{self.systems} systems also decoded live ({self.cycles} cycles) have the same rows"
+        )
+        if not self.others:
+            return f"{told}."
+        more = f"; and {len(self.others) - NAMED} more" if len(self.others) > NAMED else ""
+        return f"{told}; others: {'; '.join(self.others[:NAMED])}{more}."
+
+
+def check_live(replays: Sequence[SuiteRun], live: Sequence[SuiteRun]) -> LiveCheck:
+    """Every column of every cycle is compared, for each live run whose replay is there. Of a run
+    without cycles (committed as sums) nothing is."""
+    systems = requests = cycles = 0
+    others: list[str] = []
+    for one in live:
+        again = [other for other in replays if other is not one and _same_setting(one, other)]
+        if not again or one.rows.cycles.empty or again[0].rows.cycles.empty:
+            continue
+        ours, theirs = _by_request(again[0].rows), _by_request(one.rows)
+        shared = [name for name in one.rows.ok_ids if name in ours]
+        systems += bool(shared)
+        for name in shared:
+            requests, cycles = requests + 1, cycles + len(theirs[name])
+            columns = differing_columns(theirs[name], ours[name])
+            if columns:
+                others.append(f"{label_of(one.rows.info)}, {name}: {', '.join(columns[:2])}")
+    return LiveCheck(systems, requests, cycles, tuple(others))
+
+
+def _same_setting(one: SuiteRun, other: SuiteRun) -> bool:
+    """The same but for the requests that were asked."""
+    return one.workload == other.workload and _setting(one) == _setting(other)
+
+
+def _setting(one: SuiteRun) -> tuple[object, ...]:
+    info = one.rows.info
+    kept = {key: value for key, value in one.config.items() if key not in ("limit", "recording")}
+    return info.selector, info.cache_slots, info.profile_digest, one.calibration_id, repr(kept)
+
+
+def _by_request(rows: RunRows) -> dict[str, pd.DataFrame]:
+    """Of requests in the run's order: one that parts changes the cache contents of those behind."""
+    return {str(name): group for name, group in rows.cycles.groupby("request_id", sort=False)}
