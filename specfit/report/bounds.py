@@ -13,8 +13,8 @@ from specfit.report.styles import style_of
 from specfit.storage.rows import RunRows
 
 BELADY = "belady"
-"""The policy that evicts what is needed last; a replay's. It decides nothing where one forward
-demands more experts than there are slots."""
+"""The policy that evicts what is needed last, and the suite of replays under it. It decides nothing
+where one forward demands more experts than there are slots."""
 PLAIN = "ar_cache"
 BOUNDED = (PLAIN, "eagle3_cache", "specfit")
 """Systems with a cache, and so with a resident row."""

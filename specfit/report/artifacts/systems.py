@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specfit.base.types import SpecfitError
 from specfit.report import robustness
 from specfit.report.artifact import Table
 from specfit.report.bounds import (
@@ -48,7 +49,7 @@ def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
     """Systems side by side, SpecFit over each other one, and the paper's values."""
     members, runs = reader.members(name), runs_of(reader, name)
     others = [s for s in runs if not s.startswith("specfit")]
-    knowing = knowing_runs(reader, name)
+    knowing = knowing_runs(reader, name, runs)
     sheets = {
         "": systems_sheet(runs, "Systems", knowing),
         "ratios": ratios_sheet(runs, "specfit", others, "SpecFit against each other system"),
@@ -56,17 +57,31 @@ def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
         "paper": paper_sheet(claims_of(name), runs, "The paper beside ours"),
     }
     rows = [*(m.rows for m in members), *knowing.values()]
-    stamp = reader.stamp(rows, name, extra=[INTERVALS])
+    suites = (name, BELADY) if knowing else (name,)
+    stamp = reader.stamp(rows, *suites, extra=[INTERVALS])
     title = f"{title}: {setting_of(members)}"
     live = check_live(members, reader.members(name, kind="run")).sentence
     notes = [equal_scores(runs), *([live] if live else []), *repeated(members)]
     return Table(name, title, sheets, stamp, notes)
 
 
-def knowing_runs(reader: ResultsReader, suite: str) -> Runs:
-    """The suite's replays under Belady's policy, by system; none where it has none."""
-    found = reader.members(suite, kind="replay")
-    return {m.system: m.rows for m in found if m.config.get("policy") == BELADY}
+def knowing_runs(reader: ResultsReader, suite: str, runs: Runs) -> Runs:
+    """Replays of suite `belady` that are these runs under Belady's policy, by system; none where
+    it has not run, or its rows lie in another place."""
+    try:
+        if len({reader.place(suite), reader.place(BELADY), reader.place(suite, BELADY)}) > 1:
+            return {}
+        found = [m.rows for m in reader.members(BELADY, kind="replay")]
+    except SpecfitError:
+        return {}
+    known = {_setting(rows): rows for rows in found}
+    return {s: known[_setting(run)] for s, run in runs.items() if _setting(run) in known}
+
+
+def _setting(run: RunRows) -> tuple[str, ...]:
+    """What a run shares with the same system under another policy."""
+    info = run.info
+    return info.selector, str(info.cache_slots), info.profile_digest, info.requests_digest
 
 
 def setting_of(members: Sequence[SuiteRun]) -> str:
@@ -158,7 +173,7 @@ def systems_sheet(runs: Runs, title: str, knowing: Runs | None = None) -> Sheet:
         rows.append((resident_label(system), "all", *values, *[None] * (2 + len(scores)), "-"))
     notes = [NOTE, *([BILLED] if _are_billed(runs) else [])]
     if not knowing:
-        notes.append("These rows hold no replay under Belady's policy.")
+        notes.append("No rows under Belady's policy; first: make reproduce SUITE=belady.")
     return Sheet(title, columns, tuple(rows), " ".join(notes))
 
 

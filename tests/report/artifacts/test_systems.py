@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from specfit.report.artifacts.systems import (
     BELADY_COLUMN,
     BREAK_EVEN_COLUMN,
@@ -9,9 +11,14 @@ from specfit.report.artifacts.systems import (
     paper_sheet,
     ratios_sheet,
     systems_sheet,
+    table_2,
 )
 from specfit.report.paper_values import claims_of
+from specfit.report.reader import ResultsReader
+from specfit.storage.suite import Cell, Suite
+from tests.fakes.rows import store_run
 from tests.report.artifacts.members import decoding, member, texts
+from tests.scripts.drawable import made
 
 SYSTEMS = {
     m.system: m.rows
@@ -45,7 +52,7 @@ def test_break_even_and_belady_stand_beside_each_system() -> None:
     sheet = systems_sheet(SYSTEMS, "Systems", knowing)
     assert texts(sheet, BREAK_EVEN_COLUMN)[:4] == ["-", "-", "2.40", "1.20"]
     assert texts(sheet, BELADY_COLUMN)[:4] == ["-", "-", "-", "20.0"]
-    assert "no replay under Belady" in systems_sheet(SYSTEMS, "Systems").note
+    assert "make reproduce SUITE=belady" in systems_sheet(SYSTEMS, "Systems").note
 
 
 def test_ratios_are_of_specfit_over_each_other() -> None:
@@ -76,3 +83,18 @@ def test_equal_scores_are_checked_and_said() -> None:
     wrong.requests["score"] = [1.0, 0.0]
     assert equal_scores(SYSTEMS | {"specfit": wrong}).endswith("where ids do: SpecFit.")
     assert equal_scores({}) == "No request has a score."
+
+
+def test_belady_rows_are_those_of_the_same_setting(tmp_path: Path) -> None:
+    results, cells = made(tmp_path), []
+    for number, changes in enumerate(({"profile_digest": "p2"}, {})):
+        run_id = f"b{number}" * 6
+        said = {"selector": "specfit", "cache_slots": 48, "dataset": "embedded_news"} | changes
+        hits = {"hit_experts": 8 - number, "transferred_experts": 2 + number}
+        store_run(results / "replays", decoding(2, 6, **hits), run_id, **said)
+        cells.append(Cell(f"news/{number}/specfit", "replay", "policy=belady", run_id))
+    Suite("belady", "full", (), tuple(cells)).write(results)
+    table = table_2(ResultsReader(results))
+    found = dict(zip(*(texts(table.sheets[""], c) for c in ("system", BELADY_COLUMN)), strict=True))
+    assert found["SpecFit"] == "10.0" and found["EAGLE-3 + cache"] == "-"
+    assert table.stamp.suites == ("table_2", "belady")
