@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from specfit.base.published import PUBLISHED
 from specfit.report.intervals import (
+    Floats,
     Interval,
     clusters_in,
+    interval_of,
     paired_ratio,
     ratio_interval,
 )
@@ -72,6 +74,22 @@ class Quantity:
             a, b = (columns.sum(axis=0) - columns for columns in (ours, theirs))
             found = (a[:, 0] / a[:, 1]) / (b[:, 0] / b[:, 1])
         return {n: float(x) for n, x in zip(shared, found, strict=True) if np.isfinite(x)}
+
+    def ratio_of_ratios(self, a: RunRows, b: RunRows, c: RunRows, d: RunRows) -> Interval:
+        """(a over b) over (c over d), on the requests that failed in none, paired by request."""
+        names = [set(shared_requests(a, other)[0]) for other in (b, c, d)]
+        shared = [name for name in a.request_ids if all(name in held for held in names)]
+        excluded = len(a.request_ids) - len(shared)
+        if self.timed and any(unequal(a, other) for other in (b, c, d)):
+            return Interval(None, None, None, len(shared), excluded)
+        columns = np.concatenate([self._columns(r, shared) for r in (a, d, b, c)], axis=1)
+
+        def statistic(sums: Floats) -> Floats:
+            one = sums[..., 0::2] / sums[..., 1::2]
+            found: Floats = one[..., 0] * one[..., 1] / (one[..., 2] * one[..., 3])
+            return found
+
+        return interval_of(statistic, columns, excluded, clusters_in(a, shared))
 
     def _columns(self, run: RunRows, shared: list[str]) -> NDArray[Any]:
         return np.stack([c.loc[shared].to_numpy() for c in self.pair(totals(run))], axis=1)

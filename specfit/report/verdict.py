@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from specfit.report.intervals import Interval
 from specfit.report.paper_values import Claim
 from specfit.storage.rows import RunRows
@@ -13,11 +15,12 @@ NOT_COMPARABLE, FITTED, NOT_TESTED = "not comparable", "fitted", "not tested"
 MEANING = {
     REPRODUCED: "the paper's model on the wall clock; our interval holds the paper's value",
     NOT_REPRODUCED: "the paper's model on the wall clock; our interval does not hold it",
-    SAME: "another model or a modelled clock; our interval lies on the paper's side of 1, and the "
-    "control's does not",
+    SAME: "another model or a modelled clock; our interval lies on the paper's side of 1, and "
+    "that of AR + cache in SpecFit's place, where the claim is about SpecFit, does not",
     UNTOLD: "another model or a modelled clock; our interval lies on the paper's side of 1, and so "
     "does that of AR + cache in SpecFit's place: the claim does not tell them apart",
-    OPEN: "another model or a modelled clock; our interval holds 1, or there is none",
+    OPEN: "another model or a modelled clock; our interval holds 1, or there is none, or the "
+    "claim is about SpecFit and its control has not run",
     OTHER: "another model or a modelled clock; our interval lies on the other side of 1",
     NOT_COMPARABLE: "an absolute value of another model or of a modelled clock",
     FITTED: "a constant of the profile was chosen to give this value",
@@ -28,15 +31,25 @@ WORDS = tuple(MEANING)
 PAPER_TARGETS = ("qwen3-30b-a3b",)
 
 
-CONTROL = "ar_cache"
-"""A system that never speculates: what it passes in SpecFit's place says nothing of SpecFit."""
+CONTROLS = {"specfit": "ar_cache", "specfit_uncached": "ar"}
+"""Systems that never speculate: what they pass in SpecFit's place says nothing of SpecFit."""
+
+
+def controlled(claim: Claim) -> Claim | None:
+    """The claim with its control in SpecFit's place, on both sides of the ratio; None for a claim
+    that is not a ratio, is not about SpecFit, or is against its control."""
+    other = CONTROLS.get(claim.system)
+    if other is None or claim.against in (None, other):
+        return None
+    against = claim.against or ""
+    return replace(claim, system=other, against=CONTROLS.get(against, against))
 
 
 def verdict(
     claim: Claim, ours: Interval | None, run: RunRows | None, control: Interval | None = None
 ) -> str:
-    """`run` is the run that the claim is about; `control` the claim's ratio with CONTROL in
-    SpecFit's place, None where there is none.
+    """`run` is the run that the claim is about; `control` the ratio of `controlled(claim)`, None
+    where that has not run.
 
     Only the paper's own model, answering for itself on a wall clock, can reproduce: our interval
     then holds the paper's value. Anything else has at most a direction, that of a ratio whose
@@ -57,6 +70,10 @@ def verdict(
         return OPEN
     if not passes(claim, ours):
         return OTHER
+    if controlled(claim) is None:
+        return SAME
+    if control is None or control.value is None:
+        return OPEN
     return UNTOLD if passes(claim, control) else SAME
 
 

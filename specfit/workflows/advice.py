@@ -131,6 +131,31 @@ def try_all(
     return found
 
 
+def hits_of_belady(
+    config: RunConfig, recording: Recording, tried: Sequence[Tried]
+) -> dict[str, float]:
+    """By the name of a setting: the hit rate, percent, that it would have on demand with a cache
+    that knows the future. What is demanded depends on no policy, so one bound serves all."""
+    found = {}
+    for one in tried:
+        words = one.setting.overrides
+        if one.setting.name in found or "cache_slots=0" in words or moves_ahead(one.setting):
+            continue
+        known = [word for word in words if not word.startswith("policy=")]
+        simulation = simulate(applied(config, [*known, "policy=belady"]), recording)
+        found[one.setting.name] = hit_rate(simulation)
+    return found
+
+
+def moves_ahead(setting: Setting) -> bool:
+    return any(word.startswith("prefetch=") for word in setting.overrides)
+
+
+def hit_rate(found: Simulation) -> float:
+    """Percent of the demand, on demand and early alike."""
+    return 100 * found.total("hit_experts") / found.total("demand_experts")
+
+
 @dataclass(frozen=True)
 class Advice:
     """Of what can run: the best, the best that drafts nothing, and the best that drafts."""

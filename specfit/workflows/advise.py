@@ -8,7 +8,7 @@ machine's own probe, made when missing.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,14 @@ def advise(composed: Any) -> int:
     refuse_decided(said)
     refuse_too_little_memory(config)
     import_libraries()
-    from specfit.workflows.advice import Sources, advise_on, settings, sources_of, try_all
+    from specfit.workflows.advice import (
+        Sources,
+        advise_on,
+        hits_of_belady,
+        settings,
+        sources_of,
+        try_all,
+    )
     from specfit.workflows.progress import Countdown, headline, say
 
     config = with_profile(config, say)
@@ -67,6 +74,7 @@ def advise(composed: Any) -> int:
     with Countdown() as countdown:
         countdown.starts(len(wanted), 0)
         tried = try_all(spec.config, recording, wanted, countdown.advances)
+        bounds = hits_of_belady(spec.config, recording, tried)
     advice = advise_on(tried)
     typed = [item for item in said if key_group(item) not in OURS]
     if traced:  # there is nothing to run
@@ -74,7 +82,7 @@ def advise(composed: Any) -> int:
             f"recording={recording.recording_id}",
             *(k for k in typed if key_group(k) == "gpu"),
         ]
-    for line in screen(advice, spec, len(recording.requests), typed):
+    for line in screen(advice, spec, len(recording.requests), typed, bounds):
         say(line)
     return 0
 
@@ -186,7 +194,13 @@ def predicted(spec: LiveRunSpec, sources: Sources, recording: Recording, say: An
 # -- the screen ----------------------------------------------------------------------------------
 
 
-def screen(advice: Advice, spec: RunSpec, requests: int, typed: Sequence[str]) -> list[str]:
+def screen(
+    advice: Advice,
+    spec: RunSpec,
+    requests: int,
+    typed: Sequence[str],
+    bounds: Mapping[str, float],
+) -> list[str]:
     from specfit.report.explained import sentence
     from specfit.workflows.advice import explained
 
@@ -195,7 +209,8 @@ def screen(advice: Advice, spec: RunSpec, requests: int, typed: Sequence[str]) -
     basis = f"modelled by profile {spec.profile.name}, n = {requests} requests"
     lines = ["", f"{place}, room for {spec.slots} experts of each layer ({basis})", ""]
     lines += [*rests_on(spec), ""]
-    lines += table(advice, spec.billing.layer_scale)
+    lines += table(advice, bounds, spec.billing.layer_scale)
+    lines += ["", *LEGEND]
     door = "replay" if spec.config.model.source == "traced" else "run"
     command = f"python -m specfit.{door} {shlex.join([*typed, *best.setting.overrides])}"
     lines += ["", "best:", f"  {command}"]
@@ -242,30 +257,39 @@ def cliff(spec: RunSpec) -> list[str]:
     return [] if sentence is None else [f"warning: {sentence}"]
 
 
-def table(advice: Advice, copies_each: int = 1) -> list[str]:
-    """Copies are counted as billed: one of ours stands for `copies_each`."""
+LEGEND = (
+    "  break-even: tokens that a cycle must commit to equal AR + cache without early copies",
+    "  below Belady: points of hit rate that a cache which knows the future would have more",
+)
+
+
+def table(advice: Advice, bounds: Mapping[str, float], copies_each: int = 1) -> list[str]:
+    """Copies are counted as billed: one of ours stands for `copies_each`. `bounds` are the hit
+    rates of Belady's policy by setting (`hits_of_belady`)."""
     from specfit.report.explained import aligned
     from specfit.report.run_summary import number
-    from specfit.workflows.advice import speed_over
+    from specfit.workflows.advice import hit_rate, moves_ahead, speed_over
 
     base = next(one for one in advice.tried if one.setting.name == "AR + cache")
+    token_ns = base.found.total("cycle_ns") / base.found.total("committed_tokens")
     head = ("system", "how experts move", "tokens/s", f"over {base.setting.name}, {moves(base)}")
-    rows = [(*head, "committed/cycle", "experts/token")]
+    rows = [(*head, "committed/cycle", "break-even", "experts/token", "below Belady")]
     ordered = sorted(advice.tried, key=lambda one: -one.found.tokens_per_second)
     for one in ordered:
         found, ratio = one.found, speed_over(one, base).value
+        tokens, cycles = found.total("committed_tokens"), found.total("cycles")
+        bound = None if moves_ahead(one.setting) else bounds.get(one.setting.name)
+        even = found.total("cycle_ns") / cycles / token_ns
         rows.append(
             (
                 one.setting.name,
                 moves(one) if one.setting.can_run else bound_note(one, advice),
                 number(found.tokens_per_second),
                 "-" if ratio is None else f"{ratio:.2f}x",
-                number(found.total("committed_tokens") / found.total("cycles")),
-                number(
-                    copies_each
-                    * found.total("transferred_experts")
-                    / found.total("committed_tokens")
-                ),
+                number(tokens / cycles),
+                number(even) if one.setting.drafts else "-",
+                number(copies_each * found.total("transferred_experts") / tokens),
+                "-" if bound is None else number(bound - hit_rate(found)),
             )
         )
     return ["  " + line for line in aligned(rows, left=(0, 1))]

@@ -174,6 +174,17 @@ def check_named(spec: RunSpec) -> None:
         _ = spec.drafter_digest
 
 
+def look_ahead(target: Any, decoder: Decoder, workload: Any) -> None:
+    """Tells a replay's cache the future (policy=belady): decodes everything once, unrecorded, since
+    what is demanded depends on no eviction. The selector has seen it all; build a new one."""
+    target.cache.look_ahead()
+    for index in range(len(workload.ids)):
+        with suppress(RequestError):
+            for _ in decoder.decode(workload.request(index)):
+                pass
+    target.cache.know_future()
+
+
 class Job:
     """A decoder and the requests it serves, in order; each request is kept when it is done."""
 
@@ -204,7 +215,7 @@ class Job:
         """As the next request finds a run that has these cycles and this residency behind it."""
         self._warm_up()
         if self._spec.config.policy == CLAIRVOYANT:
-            self._look_ahead()
+            look_ahead(self._runtime.target, self.decoder, self._workload)
         # A new one: the old saw the warm-up, if there was one.
         self.decoder.selector = build_selector(self._spec, self._cost, self._sizes)
         show_residency(self.decoder.selector, self._target)
@@ -227,16 +238,6 @@ class Job:
                 continue
             break
         self._target.restore(empty)
-
-    def _look_ahead(self) -> None:
-        """Decode everything once, unrecorded: what is demanded depends on no eviction."""
-        cache: Any = self._runtime.target.cache  # type: ignore[attr-defined]  # a replay's
-        cache.look_ahead()
-        for index in range(len(self._workload.ids)):
-            with suppress(RequestError):
-                for _ in self.decoder.decode(self._workload.request(index)):
-                    pass
-        cache.know_future()
 
     def _serve(self, index: int, watcher: Watcher) -> Part:
         try:

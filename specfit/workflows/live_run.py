@@ -47,7 +47,8 @@ def calibrate(composed: Any) -> int:
     from specfit.decoding.calibration.files import calibrated_cost
 
     result = calibrated_cost(resolved(config), build_runtime, Path(config.results_dir))
-    print(result.sentence())
+    for line in [result.sentence(), *result.warnings()]:
+        print(line)
     print(f"{'made' if result.made_now else 'found'}: {result.path}")
     return 0
 
@@ -115,6 +116,8 @@ def show(spec: Any, outcome: Any, finished: Any) -> None:
             say(line)
     else:
         alone(spec, finished, title)
+    for line in outcome.calibration.warnings() if outcome.calibration is not None else ():
+        say(line)
     for line in texts_of(spec, finished, spec.config.show):
         say(line)
     say(waited(outcome, finished))

@@ -40,6 +40,8 @@ def replay(composed: Any) -> int:
     state = "replayed" if outcome.ran_now else "found replayed (force=true replays it again)"
     table = closing_table(finished, None, Path(config.results_dir))
     say(render(table, f"run {finished.info.run_id}, {state}"))
+    for line in outcome.calibration.warnings() if outcome.calibration is not None else ():
+        say(line)
     say(f"rows: {outcome.folder}")
     say_failed(finished)
     return 0 if finished.ok_ids else 3

@@ -12,11 +12,13 @@ import numpy as np
 from specfit.base.config import RunConfig
 from specfit.base.types import CycleRecord, IntArray, SpecfitError
 from specfit.decoding.calibration.files import calibrated_cost
+from specfit.decoding.expert_cache_factory import CLAIRVOYANT
 from specfit.decoding.factory import build_decoder, build_selector
 from specfit.decoding.replay.spec import ReplayRunSpec, replay_runtime, resolve_replay
 from specfit.report.metrics import COUNTERS
 from specfit.report.run_summary import failed_sentence
 from specfit.storage.recording.files import Recording
+from specfit.workflows.execute import look_ahead
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,9 @@ def simulate(config: RunConfig, recording: Recording) -> Simulation:
         cost, sizes = fit.cost, fit.sizes
     machine = replay_runtime(spec, spec.slots, spec.kind.drafts)
     decoder = build_decoder(spec, machine, build_selector(spec, cost, sizes), machine.clock())
+    if config.policy == CLAIRVOYANT:
+        look_ahead(machine.target, decoder, spec.workload)
+        decoder.selector = build_selector(spec, cost, sizes)
     answered = [i for i, one in enumerate(spec.workload.recorded) if one.request is not None]
     if not answered:
         why = failed_sentence(one.status for one in spec.workload.recorded)

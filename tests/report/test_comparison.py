@@ -72,6 +72,9 @@ def test_a_line_has_speed_ratio_counters_and_ids() -> None:
     assert cells(lines, "AR + cache") == ["250", "1", "1.00", "0.00", "4.00", "4.00", "2/2"]
     assert cells(lines, "EAGLE-3 + cache")[:3] == ["167", "0.67x", "[0.67,"]
     assert cells(lines, "SpecFit")[0] == "333" and cells(lines, "SpecFit")[-2:] == ["2/2", "<-"]
+    bound = cells(lines, "SpecFit, resident")
+    assert bound[:2] == ["667", "2.67x"], "3 of its 6 ms are waiting for copies; the tree's: 2 of 4"
+    assert sum("resident" in line for line in lines) == 1, "the fastest alone"
 
 
 def test_ids_that_differ_are_counted_and_borrowed_ones_are_not() -> None:

@@ -6,7 +6,7 @@ from specfit.report.intervals import Interval
 from specfit.report.paper_values import CLAIMS, Claim
 from specfit.report.quantities import QUANTITIES
 from specfit.report.styles import PAPER_WORKLOADS, SYSTEMS
-from specfit.report.verdict import WORDS, effect, is_clear, passes, verdict
+from specfit.report.verdict import WORDS, controlled, effect, is_clear, passes, verdict
 from specfit.storage.tables import RequestFlags
 from tests.fakes.rows import part, rows_of
 
@@ -14,6 +14,8 @@ GAIN = Claim("t", "4.2", "news", 48, "specfit", "speed", 1.216, "eagle3_cache")
 SPEED = Claim("t", "4.2", "news", 48, "specfit", "speed", 8.27)
 FITTED = Claim("t", "4.2", "news", 48, "ar", "speed", 4.67, inferred=True, fitted=True)
 OURS = rows_of([part("a"), part("b")])
+FAILING = Interval(0.9, 0.8, 0.95, 9)
+"""A control on the other side of 1."""
 REAL = {"model": "qwen3-30b-a3b", "clock": "wall"}
 
 
@@ -31,13 +33,13 @@ REAL = {"model": "qwen3-30b-a3b", "clock": "wall"}
 def test_another_model_or_a_modelled_clock_has_at_most_a_direction(
     claim: Claim, value: float, said: str
 ) -> None:
-    assert verdict(claim, Interval(value, value - 0.5, value + 0.5, 2), OURS) == said
+    assert verdict(claim, Interval(value, value - 0.5, value + 0.5, 2), OURS, FAILING) == said
 
 
 @pytest.mark.parametrize("changes", [{"model": "qwen3-30b-a3b"}, {"clock": "wall"}])
 def test_half_the_papers_setting_reproduces_nothing(changes: dict[str, str]) -> None:
     run = rows_of([part("a"), part("b")], **changes)
-    assert verdict(GAIN, Interval(1.216, 1.2, 1.3, 2), run) == "same direction"
+    assert verdict(GAIN, Interval(1.216, 1.2, 1.3, 2), run, FAILING) == "same direction"
 
 
 def test_the_papers_model_on_a_wall_clock_reproduces_or_does_not() -> None:
@@ -68,9 +70,20 @@ def test_only_an_interval_clear_of_one_has_a_direction() -> None:
 def test_what_plain_decoding_passes_too_is_no_direction_of_specfit() -> None:
     ours, passing = Interval(1.3, 1.2, 1.4, 9), Interval(1.7, 1.6, 1.8, 9)
     assert verdict(GAIN, ours, OURS, passing) == "as the control"
-    for failing in (None, Interval(1.1, 0.9, 1.3, 9), Interval(0.9, 0.8, 0.95, 9)):
+    for failing in (FAILING, Interval(1.1, 0.9, 1.3, 9)):
         assert verdict(GAIN, ours, OURS, failing) == "same direction"
+    assert verdict(GAIN, ours, OURS) == "open", "its control has not run"
     assert passes(GAIN, ours) and not passes(GAIN, Interval(0.9, 0.8, 0.95, 9))
+
+
+def test_the_control_of_a_claim_stands_in_on_both_sides_of_the_ratio() -> None:
+    cached = Claim("t", "4.4", "news", 48, "specfit", "speed", 1.5, "specfit_uncached")
+    swapped = controlled(cached)
+    assert swapped is not None and (swapped.system, swapped.against) == ("ar_cache", "ar")
+    bare = Claim("t", "4.4", "news", 0, "specfit_uncached", "speed", 1.3, "eagle3")
+    swapped = controlled(bare)
+    assert swapped is not None and (swapped.system, swapped.against) == ("ar", "eagle3")
+    assert controlled(SPEED) is None and controlled(FITTED) is None
 
 
 def test_the_effect_is_a_change_over_a_change() -> None:

@@ -20,6 +20,7 @@ from specfit.report.draw import names_of
 from specfit.report.page.context import fitted, table
 from specfit.report.page.outline import SECTIONS, label, sections_of
 from specfit.report.page.svg import inline
+from specfit.storage.suite import Cell, Suite
 from tests.scripts.drawable import made
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +99,17 @@ def test_it_is_well_formed_with_distinct_ids_and_links_that_lead_somewhere(page:
     assert targets and set(targets) <= set(page.ids)
     named = {name for _, a in page.tags for name in a.get("aria-labelledby", "").split()}
     assert named <= set(page.ids)
+
+
+def test_the_lead_figure_stands_directly_below_the_headline_cards(tmp_path: Path) -> None:
+    folder = made(tmp_path / "results")
+    cells = (Cell("news/study", "bench", "", "nowhere"),)
+    Suite("real_geometry", "full", (), cells).write(folder)
+    assert report.main(["--results", str(folder)]) == 2
+    page = Page((folder / "report.html").read_text(encoding="utf-8"))
+    marks = [a.get("id") or a.get("class") for _, a in page.tags if "id" in a or "class" in a]
+    assert marks.index("cards") < marks.index("figure_acceptance") < marks.index("short")
+    assert page.ids.count("figure_acceptance") == 1 and "acceptance" in page.ids
 
 
 def test_it_needs_no_other_file_and_no_network(page: Page, results: Path) -> None:

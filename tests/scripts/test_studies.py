@@ -57,6 +57,9 @@ def test_a_study_and_its_sheets(replay: Path) -> None:
     every, started = (found["weightings"][n] for n in ("every position", "cycles of the run"))
     assert every["rules"]["cycles"] == 3 * 11, "one position per token but the last"
     assert started["rules"]["cycles"] <= every["rules"]["cycles"]
+    own = found["weightings"]["drafted pools"]["rules"]
+    assert own["cycles"] == started["rules"]["cycles"] and own["levels"] is None
+    assert own["ratio_throughput"] <= started["rules"]["ratio_throughput"], "pools are parts"
     for sheet in (rules_sheet(found), line_sheet([found]), fits_sheet([found])):
         assert all(cell.text for row in sheet.cells() for cell in row[1:])
 

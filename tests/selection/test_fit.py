@@ -8,6 +8,7 @@ import pytest
 from specfit.base.types import SpecfitError
 from specfit.selection.cost import CostModel
 from specfit.selection.fit import fit, fit_affine, leave_one_out
+from specfit.selection.fit_doubts import doubts
 from specfit.selection.min_cut import affine
 
 K = 7
@@ -142,3 +143,20 @@ def test_a_line_that_the_probes_do_not_settle_is_refused() -> None:
 def test_the_line_s_error_is_held_out_likewise() -> None:
     state, size, demand, time = straight()
     assert leave_one_out(state, size, demand, time, K, fit_affine).relative.max() < 1e-9
+
+
+def test_a_fit_of_nodes_and_misses_gives_no_doubt() -> None:
+    """A quarter of the demand is missed, at 400 us each: 100 us an expert, give or take two."""
+    demands, missing = [100, 200], [25, 50]
+    for beta in (60_000.0, 100_000.0, 190_000.0):
+        assert doubts(CostModel(np.array([70e6, 90e6]), beta), demands, missing, 400_000) == []
+
+
+def test_a_fit_that_falls_or_whose_beta_is_no_miss_is_doubted() -> None:
+    rising, falling = (CostModel(np.array(b) * 1e6, 100_000.0) for b in ([70, 90], [41, 0]))
+    (falls,) = doubts(falling)
+    assert falls.startswith("b_k falls from 41.0 ms at no node to 0.0 ms at 1")
+    for beta in (0.0, 210_000.0):
+        (told,) = doubts(CostModel(rising.intercepts_ns, beta), [100], [25], 400_000)
+        assert "25 % of their experts" in told and "(100 us an expert)" in told
+    assert doubts(CostModel(rising.intercepts_ns, 0.0), [100], [None], 400_000) == [], "old files"

@@ -113,6 +113,20 @@ def test_of_equals_the_simplest() -> None:
     assert found.best.setting.name == "AR + cache"
 
 
+def test_the_table_has_break_even_and_what_a_knowing_cache_would_hit_more() -> None:
+    """A cycle of the tree takes 2 ms, plain decoding 1 ms a token; 6 of 8 hit, Belady 7."""
+    few = {"cycles": [25, 30], "demand_experts": [80, 80], "hit_experts": [60, 60]}
+    speculating = Tried(
+        Setting("SpecFit", ("selector=specfit",)), rehearsal([50, 60], [60, 80], **few)
+    )
+    plain = Tried(Setting("AR + cache", ("selector=ar_cache",)), rehearsal([50, 60], [50, 60]))
+    lines = advise.table(advise_on([plain, speculating]), {"SpecFit": 87.5})
+    (head, *_), told = lines, {line.split("  ")[1]: line.split() for line in lines[1:]}
+    assert "break-even" in head and "below Belady" in head
+    assert (told["SpecFit"][-3], told["SpecFit"][-1]) == ("2.00", "12.5")
+    assert (told["AR + cache"][-3], told["AR + cache"][-1]) == ("-", "-")
+
+
 @pytest.mark.parametrize(
     ("override", "kept"),
     [

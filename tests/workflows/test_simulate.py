@@ -33,6 +33,7 @@ def recording(workplace: Workplace) -> Recording:
     [
         ("selector=ar_cache", "routes=token_table", "prefetch=layer", "routes.path={files}"),
         ("selector=eagle3_cache", "policy=decayed_lfu"),
+        ("selector=eagle3_cache", "policy=belady"),
         ("selector=specfit", "calibration.at=own", "cache_slots=3"),
         ("selector=specfit", "cost=miss"),
         ("selector=evict",),

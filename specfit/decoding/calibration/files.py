@@ -28,6 +28,7 @@ from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.selection.cost import CostModel
 from specfit.selection.cost_forms import BY_RESIDENCY
 from specfit.selection.fit import fit, fit_affine
+from specfit.selection.fit_doubts import doubts
 from specfit.selection.mean_by_size import BySize, by_size
 from specfit.storage import identity
 from specfit.storage.atomic import write_json, write_json_once
@@ -46,6 +47,7 @@ class Calibration:
     path: Path | None = None  # None: kept nowhere
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     made_now: bool = False
+    doubts: tuple[str, ...] = ()  # why the fit may not be what it is read as
 
     def sentence(self) -> str:
         """What a stored fit is made of and how well it predicts what it was not fitted on."""
@@ -59,6 +61,10 @@ class Calibration:
             f"{self.cost.expert_ns / 1e3:.0f} us per expert, mean error {100 * error:.1f} % "
             "(leave one state out)"
         )
+
+    def warnings(self) -> list[str]:
+        """A line for each doubt."""
+        return [f"warning: ill-conditioned fit: {doubt}" for doubt in self.doubts]
 
 
 def calibrated_cost(
@@ -106,7 +112,22 @@ def _solved(
     sizes = None
     if kind.needs_sizes:
         sizes = by_size([trial.family for trial in trials], *columns_of(trials), k)
-    return Calibration(calibration_id, cost, sizes, kind.unlimited)
+    told = tuple(_doubts(spec, cost, trials))
+    return Calibration(calibration_id, cost, sizes, kind.unlimited, doubts=told)
+
+
+def _doubts(spec: RunSpec, cost: CostModel, trials: Sequence[TreeTrial]) -> list[str]:
+    """Beta is judged where a copy's time is known and nothing hides it: on the modelled clock,
+    without prefetching and without a host that computes; and where it prices a union."""
+    config, profile = spec.config, spec.profile
+    on_demand = (
+        config.prefetch == "off" and config.miss == "transfer" and config.cost not in BY_RESIDENCY
+    )
+    miss_ns = None
+    if spec.clock == "modelled" and on_demand and profile.link_gbps is not None:
+        billing = spec.billing
+        miss_ns = billing.layer_scale * billing.expert_bytes / profile.link_gbps  # bytes per ns
+    return doubts(cost, columns_of(trials)[1], [trial.missing for trial in trials], miss_ns)
 
 
 def calibration_id_of(spec: RunSpec) -> str:
@@ -208,13 +229,15 @@ def _document(
     trials: Sequence[TreeTrial],
 ) -> dict[str, Any]:
     left_out = held_out(trials, fit)
+    cost = fit_cost(spec, build, trials)
     return {
         "calibration_id": calibration_id,
         "identity": expected,
         "clock": spec.clock,
         "device": spec.device_name,
         "profile": spec.profile.name,
-        "cost": fit_cost(spec, build, trials).to_dict(),
+        "cost": cost.to_dict(),
+        "doubts": _doubts(spec, cost, trials),
         "probe_count": len(trials),
         "leave_one_state_out": {
             "mean_absolute_ns": float(np.mean(left_out.absolute_ns)),

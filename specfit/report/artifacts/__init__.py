@@ -39,7 +39,6 @@ TABLES: Mapping[str, Make] = {
     "table_constants": constants.table_constants,
     "table_figure_4": slots.table_figure_4,
     "table_implied": implied.table_implied,
-    "table_iso_ar": constants.table_iso_ar,
     "table_map": paying.table_map,
     "table_movement": movement.table_movement,
     "table_phases": phases.table_phases,
@@ -67,7 +66,6 @@ FIGURES: Mapping[str, Make] = {
 }
 UNCOMMITTED: Mapping[str, str] = {
     "figure_acceptance": "real_geometry",
-    "table_iso_ar": "iso_ar",
     "table_real_geometry": "real_geometry",
     "table_validation": "real_geometry",
 }

@@ -19,7 +19,7 @@ from specfit.report.intervals import Interval, clusters_in, ratio_interval
 from specfit.report.paper_values import SELECTION_MEDIAN_MS, Claim, claims_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import PAPER, Style, Workload, style_of
+from specfit.report.styles import PAPER, Style, Workload, style_of, workload_of
 from specfit.report.suite_runs import SuiteRun, one, pick
 from specfit.report.table_format import Cell, Entry, Sheet, change, exact, factor, measured
 from specfit.report.verdict import NOT_COMPARABLE
@@ -132,7 +132,7 @@ def accuracy_paper_sheet(claims: Sequence[Claim], members: Sequence[SuiteRun]) -
     rows = []
     for claim in claims:
         held = pick(members, stands_for=claim.workload)
-        runs = {m.system: m.rows for m in pick(held, system="ar")}
+        runs = {m.system: m.rows for m in held if m.system in ("ar", "ar_cache")}
         runs |= {m.system: m.rows for m in pick(held, system="specfit", accuracy=claim.accuracy)}
         rows.append(paper_row(claim, runs))
     return Sheet("The paper beside ours", columns, tuple(rows))
@@ -150,10 +150,22 @@ SELECTION_ROWS = (
 
 def selection_bench(found: Found) -> dict[str, Any]:
     """What scripts/bench/selection.py left for the suite."""
-    label = next((c.label for c in found.suite.cells if c.kind == "bench"), None)
+    cells = [c for c in found.suite.cells if c.kind == "bench" and not _is_own(c.label)]
+    label = next((c.label for c in cells), None)
     if label is None:
         raise SpecfitError(f"suite {found.suite.artifact} has no selection benchmark")
     return found.document(label)
+
+
+def _is_own(label: str) -> bool:
+    return label.endswith("/cycles")
+
+
+def own_selections(found: Found) -> list[Mapping[str, Any]]:
+    """What the study `selection_cycles` left of SpecFit's replays, by workload."""
+    cells = [c for c in found.suite.cells if c.kind == "bench" and _is_own(c.label)]
+    documents = [found.document(cell.label) for cell in cells]
+    return sorted(documents, key=lambda one: workload_of(one["info"]).order)
 
 
 def selection_times(bench: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -167,8 +179,9 @@ def selection_times(bench: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [found[name] for name in SELECTION_ROWS]
 
 
-def selection_sheet(bench: Mapping[str, Any]) -> Sheet:
-    columns = ("per call", "pools", "calls", "5 %, us", "median, us", "95 %, us", "worst, us")
+def selection_sheet(bench: Mapping[str, Any], own: Sequence[Mapping[str, Any]] = ()) -> Sheet:
+    """The benchmark's calls on random pools, then SpecFit's own cycles (`own_selections`)."""
+    columns = ("what", "pools", "calls", "5 %, us", "median, us", "95 %, us", "worst, us")
     rows: list[tuple[Entry, ...]] = [
         (
             row["what"],
@@ -178,9 +191,25 @@ def selection_sheet(bench: Mapping[str, Any]) -> Sheet:
         )
         for row in selection_times(bench)
     ]
+    rows += [
+        (
+            f"a cycle of SpecFit's own, {workload_of(one['info']).short}",
+            one["cycles"],
+            one["cycles"],
+            *(exact(one[key]) for key in ("p5_us", "median_us", "p95_us", "worst_us")),
+        )
+        for one in own
+    ]
     told = f"paper, per cycle: {SELECTION_MEDIAN_MS} ms median on its own hardware"
-    note = f"Measured: {device_of(bench)}. Random pools. {told}: {NOT_COMPARABLE}."
+    note = f"Measured: {device_of(bench)}; random pools. {own_words(own)} {told}: {NOT_COMPARABLE}."
     return Sheet("Selection time (measured)", columns, tuple(rows), note)
+
+
+def own_words(own: Sequence[Mapping[str, Any]]) -> str:
+    if not own:
+        return "No selection time of SpecFit's own cycles is kept with these rows;"
+    devices = ", ".join(dict.fromkeys(one["info"]["device"] for one in own))
+    return f"SpecFit's own cycles: whole ones, all levels, as replayed on {devices};"
 
 
 def device_of(bench: Mapping[str, Any]) -> str:
@@ -199,7 +228,7 @@ def table_section_4_6(reader: ResultsReader) -> Table:
     sheets = {
         "": accuracy_sheet(told(members, found.place), words_of(rows)),
         "paper": accuracy_paper_sheet(claims_of("section_4_6"), members),
-        "selection": selection_sheet(selection_bench(found)),
+        "selection": selection_sheet(selection_bench(found), own_selections(found)),
     }
     stamp = reader.stamp(rows, "section_4_6", extra=[INTERVALS, REPLAYED])
     title = "Section 4.6: route accuracy, selection time"

@@ -3,155 +3,51 @@ acceptance. Drawn from what the study of the same name leaves for each workload.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specfit.report.artifact import Table
+from specfit.report.artifacts.half_real import (
+    ALL,
+    EMBEDDED,
+    ENDS,
+    LEADING,
+    RANGE,
+    SLOTS,
+    HalfReal,
+    embedded_gain,
+    gain,
+    missed_share,
+    over_all,
+    over_seeds,
+    ranged,
+    slots_named,
+)
+from specfit.report.artifacts.real_geometry_bounds import (
+    BOUND,
+    bounds_sheet,
+    resident_gain,
+    trends_sheet,
+)
+from specfit.report.bounds import RESIDENT_NOTE, resident_label
 from specfit.report.figures import Drawing
 from specfit.report.footer import words_of
-from specfit.report.intervals import paired_ratio
 from specfit.report.reader import ResultsReader
-from specfit.report.styles import Workload, style_of, workload_of
-from specfit.report.table_format import Cell, Entry, Sheet, exact, factor, measured
+from specfit.report.styles import Workload, style_of
+from specfit.report.table_format import Cell, Entry, Sheet, exact, factor
 
 SUITE = "real_geometry"
-EMBEDDED = "embedded"
-SLOTS, ENDS = (48, 24, 12, 0), (48, 12)
-LEADING = ("ar_cache", "eagle3_cache", "specfit")
-ALL = "all graftings"
 HALF_REAL = (
     "Half-real: routes are those of real Qwen3-30B-A3B tokens (48 layers, nothing scaled; prompt "
     "tokens of four ShareGPT prompts); trees, path probabilities and acceptances are the embedded "
     "pair's; which route a drafted node has is an assumption (the grafting)."
 )
-RANGE = (
-    "Brackets of a grafting: least and greatest over its seeds, round the median seed; of all "
-    "graftings: over graftings and seeds, round the median grafting; of embedded routes: 95 %, "
-    "bootstrap over requests."
-)
 HEADS = (2.0, 2.6)
 """Committed tokens per cycle of published heads of this family."""
-
-Ints = NDArray[np.int64]
-Key = tuple[str, int, float | None, str, int, str, str]
-
-
-@dataclass(frozen=True, eq=False)
-class HalfReal:
-    """One workload's document. `kept` [n]: requests that count."""
-
-    document: Mapping[str, Any]
-    kept: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> HalfReal:
-        return cls(document, np.ones(len(document["committed"]), dtype=np.bool_))
-
-    def without_degenerate(self) -> HalfReal:
-        """Without loops and answers cut at the cap, unless nothing would be left."""
-        kept = ~np.array(self.document["degenerate"], dtype=np.bool_)
-        return HalfReal(self.document, kept if kept.any() else self.kept)
-
-    @property
-    def workload(self) -> Workload:
-        return workload_of(self.document["info"])
-
-    @cached_property
-    def committed(self) -> Ints:
-        return np.array(self.document["committed"], dtype=np.int64)
-
-    @cached_property
-    def cells(self) -> Mapping[Key, Mapping[str, Any]]:
-        return {_key(cell): cell for cell in self.document["cells"]}
-
-    @cached_property
-    def graftings(self) -> list[str]:
-        return [g for g in dict.fromkeys(k[0] for k in self.cells) if g != EMBEDDED]
-
-    def seeds(self, graft: str) -> list[int]:
-        return sorted({k[1] for k in self.cells if k[0] == graft and k[2] is None})
-
-    def ns(self, system: str, slots: int, graft: str, seed: int = 0, **how: Any) -> Ints:
-        """[n], decode time of each request that counts."""
-        return np.array(self.cell(system, slots, graft, seed, **how)["ns"])[self.kept]
-
-    def cell(self, system: str, slots: int, graft: str, seed: int = 0, **how: Any) -> Any:
-        study = how.get("study", "grid")
-        changes = _shown(how.get("changes", {}))
-        return self.cells[graft, seed, how.get("acceptance"), system, slots, study, changes]
-
-    def has(self, study: str) -> bool:
-        return any(key[5] == study for key in self.cells)
-
-
-def _key(cell: Mapping[str, Any]) -> Key:
-    return (
-        cell["graft"],
-        cell["seed"],
-        cell["acceptance"],
-        cell["system"],
-        cell["slots"],
-        cell["study"],
-        _shown(cell["changes"]),
-    )
-
-
-def _shown(changes: Mapping[str, Any]) -> str:
-    return " ".join(f"{key}={changes[key]}" for key in sorted(changes))
-
-
-# -- ranges ----------------------------------------------------------------------------------------
-
-
-def ranged(values: Sequence[float], middle: float | None = None) -> Cell:
-    """A middle (the median unless given) with the least and the greatest."""
-    if not values:
-        return Cell("-")
-    at = float(np.median(values)) if middle is None else middle
-    low, high = min(values), max(values)
-    text = factor(at)
-    if low < high:
-        text += f" [{low:.2f}, {high:.2f}]"
-    return Cell(text, at, low, high)
-
-
-Of = Callable[[str, int], float]
-"""(grafting, seed) -> a number."""
-
-
-def over_seeds(half: HalfReal, graft: str, value: Of) -> Cell:
-    return ranged([value(graft, seed) for seed in half.seeds(graft)])
-
-
-def over_all(half: HalfReal, value: Of) -> Cell:
-    found = {g: [value(g, seed) for seed in half.seeds(g)] for g in half.graftings}
-    middles = [float(np.median(values)) for values in found.values()]
-    every = [value for values in found.values() for value in values]
-    return ranged(every, float(np.median(middles)))
-
-
-def gain(half: HalfReal, system: str, base: str, slots: int) -> Of:
-    """Speed of `system` over `base` at the same slots: committed tokens are the same."""
-
-    def value(graft: str, seed: int) -> float:
-        theirs = half.ns(base, slots, graft, seed).sum()
-        return float(theirs / half.ns(system, slots, graft, seed).sum())
-
-    return value
-
-
-def embedded_gain(half: HalfReal, system: str, base: str, slots: int) -> Cell:
-    tokens = half.committed[half.kept]
-    ours, theirs = (
-        np.stack([tokens, half.ns(name, slots, EMBEDDED)], axis=1) for name in (system, base)
-    )
-    return measured(paired_ratio(ours, theirs), factor)
-
 
 # -- sheets ----------------------------------------------------------------------------------------
 
@@ -160,7 +56,7 @@ def figure_4_sheet(halves: Sequence[HalfReal], title: str) -> Sheet:
     """SpecFit over EAGLE-3 and over AR, both with the same cache, as slots shrink."""
     pairs = (("eagle3_cache", "EAGLE-3"), ("ar_cache", "AR"))
     columns = ["workload", "routes", "n"]
-    columns += [f"over {label}, {_slots(slots)}" for _, label in pairs for slots in SLOTS]
+    columns += [f"over {label}, {slots_named(slots)}" for _, label in pairs for slots in SLOTS]
     rows: list[tuple[Entry, ...]] = []
     for half in halves:
         head = half.workload.label
@@ -171,11 +67,10 @@ def figure_4_sheet(halves: Sequence[HalfReal], title: str) -> Sheet:
             cells = [over_seeds(half, graft, gain(half, *v)) for v in values]
             rows.append((head, f"real, {graft}", n, *cells))
         rows.append((head, f"real, {ALL}", n, *(over_all(half, gain(half, *v)) for v in values)))
-    return Sheet(title, tuple(columns), tuple(rows), RANGE)
-
-
-def _slots(slots: int) -> str:
-    return f"{slots} slots" if slots else "no cache"
+        if half.knows_waits:
+            bound = [over_all(half, resident_gain(half, base, slots)) for _, base, slots in values]
+            rows.append((head, f"{resident_label(BOUND)}; real, {ALL}", n, *bound))
+    return Sheet(title, tuple(columns), tuple(rows), f"{RANGE} {RESIDENT_NOTE}")
 
 
 def misses_sheet(halves: Sequence[HalfReal]) -> Sheet:
@@ -189,17 +84,10 @@ def misses_sheet(halves: Sequence[HalfReal]) -> Sheet:
             cells = []
             for system in LEADING:
                 for slots in cached:
-                    shares = [
-                        _missed(half.cell(system, slots, graft, seed)) for seed in half.seeds(graft)
-                    ]
-                    cells.append(_percent(shares))
+                    found = [half.cell(system, slots, graft, s) for s in half.seeds(graft)]
+                    cells.append(_percent([missed_share(one) for one in found]))
             rows.append((half.workload.label, graft, *cells))
     return Sheet("Misses, % of demanded experts", tuple(columns), tuple(rows))
-
-
-def _missed(cell: Mapping[str, Any]) -> float:
-    totals = cell["totals"]
-    return 1 - totals["hit_experts"] / totals["demand_experts"]
 
 
 def _percent(shares: Sequence[float]) -> Cell:
@@ -482,7 +370,9 @@ def table_real_geometry(reader: ResultsReader) -> Table:
         "without_degenerate": figure_4_sheet(
             [half.without_degenerate() for half in halves], f"{whole}; degenerate outputs left out"
         ),
+        "trends": trends_sheet(halves),
         "misses": misses_sheet(halves),
+        "bounds": bounds_sheet(halves),
     }
     studies = {
         "rivals": rivals_sheet,

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from specfit.base.types import SpecfitError
 from specfit.report import robustness
 from specfit.report.artifact import Table
+from specfit.report.bounds import (
+    BELADY,
+    BOUNDED,
+    NOTE,
+    PLAIN,
+    break_even,
+    resident,
+    resident_label,
+    short_of_belady,
+)
 from specfit.report.figures import LANE, Drawing, bars, mark, paper_handle
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval
@@ -29,7 +39,7 @@ from specfit.report.table_format import (
     measured,
     plain,
 )
-from specfit.report.verdict import CONTROL, PAPER_TARGETS, effect, holds, passes, verdict
+from specfit.report.verdict import PAPER_TARGETS, controlled, effect, holds, passes, verdict
 from specfit.storage.rows import RunRows
 
 Runs = Mapping[str, RunRows]  # key of styles.SYSTEMS -> its run
@@ -39,17 +49,39 @@ def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
     """Systems side by side, SpecFit over each other one, and the paper's values."""
     members, runs = reader.members(name), runs_of(reader, name)
     others = [s for s in runs if not s.startswith("specfit")]
+    knowing = knowing_runs(reader, name, runs)
     sheets = {
-        "": systems_sheet(runs, "Systems"),
+        "": systems_sheet(runs, "Systems", knowing),
         "ratios": ratios_sheet(runs, "specfit", others, "SpecFit against each other system"),
         "robust": robust_sheet(runs, "specfit", others),
         "paper": paper_sheet(claims_of(name), runs, "The paper beside ours"),
     }
-    stamp = reader.stamp([m.rows for m in members], name, extra=[INTERVALS])
+    rows = [*(m.rows for m in members), *knowing.values()]
+    suites = (name, BELADY) if knowing else (name,)
+    stamp = reader.stamp(rows, *suites, extra=[INTERVALS])
     title = f"{title}: {setting_of(members)}"
     live = check_live(members, reader.members(name, kind="run")).sentence
     notes = [equal_scores(runs), *([live] if live else []), *repeated(members)]
     return Table(name, title, sheets, stamp, notes)
+
+
+def knowing_runs(reader: ResultsReader, suite: str, runs: Runs) -> Runs:
+    """Replays of suite `belady` that are these runs under Belady's policy, by system; none where
+    it has not run, or its rows lie in another place."""
+    try:
+        if len({reader.place(suite), reader.place(BELADY), reader.place(suite, BELADY)}) > 1:
+            return {}
+        found = [m.rows for m in reader.members(BELADY, kind="replay")]
+    except SpecfitError:
+        return {}
+    known = {_setting(rows): rows for rows in found}
+    return {s: known[_setting(run)] for s, run in runs.items() if _setting(run) in known}
+
+
+def _setting(run: RunRows) -> tuple[str, ...]:
+    """What a run shares with the same system under another policy."""
+    info = run.info
+    return info.selector, str(info.cache_slots), info.profile_digest, info.requests_digest
 
 
 def setting_of(members: Sequence[SuiteRun]) -> str:
@@ -107,22 +139,54 @@ def headed(name: str, timed: str, ratio: bool = False) -> str:
     return f"{quantity.label}{unit}" + (f" ({timed})" if name in TIMED else "")
 
 
-def systems_sheet(runs: Runs, title: str) -> Sheet:
-    """One row per system: every quantity with its interval, and the workload's score."""
+def systems_sheet(runs: Runs, title: str, knowing: Runs | None = None) -> Sheet:
+    """One row per system, then the bounds: every quantity with its interval, the workload's score.
+
+    `knowing` are the same systems under Belady's policy.
+    """
+    knowing = knowing or {}
     word = words_of(list(runs.values()))
     scores = [name for name in MEASURES if any(name in mean_measures(r) for r in runs.values())]
-    columns = ("system", "slots", *(headed(name, word) for name in SHOWN), *scores, "ids as AR")
+    columns = (
+        "system",
+        "slots",
+        *(headed(name, word) for name in SHOWN),
+        BELADY_COLUMN,
+        BREAK_EVEN_COLUMN,
+        *scores,
+        "ids as AR",
+    )
     rows: list[tuple[Entry, ...]] = [
         (
             style_of(system).label,
-            run.info.cache_slots,
+            str(run.info.cache_slots),
             *(measured(QUANTITIES[name].of(run)) for name in SHOWN),
+            measured(short_of_belady(run, knowing[system])) if system in knowing else None,
+            measured(needed(run, runs)),
             *(measured(score(run, name)) for name in scores),
             ids_beside(run, runs.get("ar")),
         )
         for system, run in runs.items()
     ]
-    return Sheet(title, columns, tuple(rows), BILLED if _are_billed(runs) else "")
+    for system in (s for s in BOUNDED if s in runs):
+        values = [measured(QUANTITIES[name].of(resident(runs[system]))) for name in SHOWN]
+        rows.append((resident_label(system), "all", *values, *[None] * (2 + len(scores)), "-"))
+    notes = [NOTE, *([BILLED] if _are_billed(runs) else [])]
+    if not knowing:
+        notes.append("No rows under Belady's policy; first: make reproduce SUITE=belady.")
+    return Sheet(title, columns, tuple(rows), " ".join(notes))
+
+
+BELADY_COLUMN = "hit rate short of Belady, points"
+BREAK_EVEN_COLUMN = "break-even committed / cycle"
+
+
+def needed(run: RunRows, runs: Runs) -> Interval | None:
+    """Of a run that verifies drafts: what a cycle must commit to equal AR + cache."""
+    plain = runs.get(PLAIN)
+    if plain is None or not int(run.cycles["pool_nodes"].sum()):
+        return None
+    return break_even(run, plain)
 
 
 def _are_billed(runs: Runs) -> bool:
@@ -180,8 +244,8 @@ def paper_sheet(claims: Sequence[Claim], runs: Runs, title: str) -> Sheet:
 
 
 CONTROL_NOTE = (
-    "Control: whether AR + cache, which never speculates, passes in SpecFit's place. Effect: our "
-    "change over the paper's."
+    "Control: whether AR + cache (AR, for SpecFit without a cache), which never speculates, passes "
+    "in SpecFit's place. Effect: our change over the paper's."
 )
 
 
@@ -221,10 +285,9 @@ def paper_row(claim: Claim, runs: Runs) -> tuple[Entry, ...]:
 
 
 def control_of(claim: Claim, runs: Runs) -> Interval | None:
-    """The claim's ratio with the control in SpecFit's place; None for other claims."""
-    if claim.system != "specfit" or claim.against in (None, CONTROL):
-        return None
-    return ours_of(replace(claim, system=CONTROL), runs)
+    """The claim's ratio with the control in SpecFit's place; None where there is none."""
+    swapped = controlled(claim)
+    return None if swapped is None else ours_of(swapped, runs)
 
 
 def describe(claim: Claim, run: RunRows | None) -> str:

@@ -16,12 +16,13 @@ from markupsafe import Markup
 
 from specfit.base.types import SpecfitError
 from specfit.report.artifacts.setup import versions_sheet
+from specfit.report.artifacts.slots import trends_against
 from specfit.report.artifacts.systems import control_of, describe, ids_beside, ours_of, shown
 from specfit.report.explain import explain
 from specfit.report.explained import numbers, sentence
 from specfit.report.figures import NARROW
 from specfit.report.footer import words_of
-from specfit.report.page.outline import Section, label, sections_of
+from specfit.report.page.outline import LEAD, Section, label, sections_of
 from specfit.report.page.svg import inline
 from specfit.report.paper_values import CLAIMS, Claim
 from specfit.report.quantities import QUANTITIES
@@ -78,6 +79,7 @@ def render(index: Index, results: Path, reader: ResultsReader) -> tuple[str, lis
         "meanings": MEANING,
         "verdicts": verdicts(index),
         "otherwise": otherwise(reader),
+        "lead": section(LEAD, index, results) if set(LEAD.names) <= set(index) else None,
         "sections": [section(one, index, results) for one in sections_of(index)],
         "versions": table(to_plain(versions_sheet(manifests)), "code-and-machine"),
         "suites": [suite(source) for source in sources],
@@ -228,6 +230,7 @@ def otherwise(reader: ResultsReader) -> list[tuple[str, str]]:
         line = _against(claim, _members(reader, claim.artifact))
         if line:
             found.append((HOMES.get(claim.artifact, claim.artifact), line))
+    found += [("table_figure_4", line) for line in trends_against(_members(reader, "figure_4"))]
     return found
 
 
@@ -243,7 +246,7 @@ def _against(claim: Claim, members: Sequence[SuiteRun]) -> str:
     """Where our ratio lies on the other side of 1, or is far worse than the paper's; else ""."""
     alike = pick(members, stands_for=claim.workload)
     if claim.artifact not in SIDE_BY_SIDE:
-        alike = pick(alike, slots=claim.slots)
+        alike = [m for m in alike if m.slots in (claim.slots, 0)]
     runs = {m.system: m.rows for m in reversed(alike)}
     ours = ours_of(claim, runs)
     if claim.against is None or ours is None or not ours.value:

@@ -22,6 +22,7 @@ OF_A_REPLAY = (
     "real_geometry",
     "routes",
     "rules",
+    "selection_cycles",
     "sweeps",
 )
 MEASURED = ("selection_time", "validation")

@@ -61,6 +61,8 @@ RIVALS: Mapping[str, Mapping[str, Any]] = {
 }
 ROUTES = {"noisy_80": ("noisy", 0.8), "noisy_60": ("noisy", 0.6), "last_token": ("last_token", 1.0)}
 POLICIES = ("decayed_lfu", "pool")
+BELADY = "belady"
+CACHED = (48, 24, 12)
 FIXED_MS, LINK_GBPS = (5.0, 10.0, 20.0, 40.0, 70.0, 100.0), (5.0, 12.0, 25.0, 60.0)
 ACCEPTANCE = (1.2, 1.6, 2.0, 2.3, 2.6, 3.0, 3.5, 4.0, 5.0)
 ENDS = (48, 12)
@@ -108,6 +110,10 @@ def lines_of(routing: Routing, requests: int) -> list[Line]:
         Line(system, slots, {"policy": policy}, "policies")
         for system, slots, policy in product(LEADING, (24, 12), POLICIES)
     ]
+    policies += [
+        Line(system, slots, {"policy": BELADY}, "policies")
+        for system, slots in product(LEADING, CACHED)
+    ]
     places = [
         Line(system, slots, {"gpu.fixed_ms": fixed, "gpu.link_gbps": link}, "map")
         for fixed, link, slots, system in product(FIXED_MS, LINK_GBPS, ENDS, LEADING)
@@ -130,7 +136,7 @@ def config_of(base: RunConfig, line: Line) -> RunConfig:
         routes = RoutesConfig(source, accuracy)
     gpu = {k.removeprefix("gpu."): v for k, v in line.changes.items() if k.startswith("gpu.")}
     own = {k: v for k, v in line.changes.items() if not k.startswith("gpu.")}
-    if gpu or "policy" in own:
+    if gpu or own.get("policy", BELADY) != BELADY:  # it bounds the very cells that LRU has
         own["calibration"] = replace(base.calibration, at="own")
     whole: dict[str, Any] = {"selector": selector, "routes": routes, "cache_slots": line.slots}
     return replace(base, gpu=replace(base.gpu, **gpu), **whole, **own)
@@ -172,6 +178,8 @@ def _cell(routing: Routing, line: Line, base: RunConfig, recording: Recording) -
     own = {"ns": done.sums["cycle_ns"].tolist()}
     if line.study in ("grid", "dial") and routing.seed == 0:
         own["cycles"] = done.sums["cycles"].tolist()  # of acceptance alone, seeds change nothing
+    if line.study == "grid" and routing.seed == 0:
+        own["wait_ns"] = done.sums["transfer_wait_ns"].tolist()
     names = ("cycles", "verified_nodes", "demand_experts", "hit_experts")
     totals = {name: done.total(name) for name in names}
     return {**asdict(routing), **asdict(line), **own, "totals": totals}

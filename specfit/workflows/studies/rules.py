@@ -4,7 +4,9 @@
     python -m specfit.replay recording=<id> selector=specfit  # fits b_k and beta, leaves the cycles
     python scripts/studies/study.py rules results/replays/<run id>
 
-Two weightings: every recorded position once, and the cycles that the replayed run starts. Predicted
+Three weightings: full-depth pools at every recorded position once, full-depth pools where the
+replayed run starts a cycle, and the pools that the run drafted there, which end at the level where
+SpecFit stopped (the paper's "candidate pools drafted by SpecFit"). Predicted
 times are the fit's (modelled); acceptances are the recorded ones. Beside the paper's fit stands the
 line b_k = a + c k through the same probes, with and without the size limit (app. A.3).
 """
@@ -30,6 +32,8 @@ from specfit.storage.rows import RunRows, load_run
 
 Key = tuple[str, int]
 """Request and position: one recorded state."""
+OF_STOPPING = ("early_stops", "lost_by_stop", "stop_loss", "stop_gain", "levels")
+"""What a pool that ends where drafting stopped cannot say."""
 SUMS = ("tokens_best", "ns_best", "tokens_ratio", "ns_ratio")
 
 
@@ -57,15 +61,35 @@ def states_of(recording: Recording, ids: list[str]) -> dict[Key, State]:
     return states
 
 
+def starts_of(rows: RunRows) -> list[tuple[Key, int]]:
+    """The state that each of the run's cycles starts at, and the levels it drafted."""
+    prompts = dict(zip(rows.requests["request_id"], rows.requests["prompt_tokens"], strict=True))
+    cycles = rows.cycles[rows.cycles["cycle"] > 0]
+    columns = (cycles[name] for name in ("request_id", "context_tokens", "drafted_levels"))
+    return [
+        ((request_id, int(context) - int(prompts[request_id]) - 1), int(levels))
+        for request_id, context, levels in zip(*columns, strict=True)
+    ]
+
+
 def started(rows: RunRows, keys: list[Key]) -> np.ndarray:
     """How many of the run's cycles start at each state: 0 or 1."""
     index = {key: at for at, key in enumerate(keys)}
     weights = np.zeros(len(keys))
-    prompts = dict(zip(rows.requests["request_id"], rows.requests["prompt_tokens"], strict=True))
-    cycles = rows.cycles[rows.cycles["cycle"] > 0]
-    for request_id, context in zip(cycles["request_id"], cycles["context_tokens"], strict=True):
-        weights[index[request_id, int(context) - int(prompts[request_id]) - 1]] += 1
+    for key, _ in starts_of(rows):
+        weights[index[key]] += 1
     return weights
+
+
+def drafted(rows: RunRows, states: dict[Key, State]) -> dict[Key, State]:
+    """The pools that the run drafted, in its order: each ends where drafting stopped."""
+    found = {}
+    for key, levels in starts_of(rows):
+        whole = states[key]
+        tree = whole.tree.upto(levels)
+        routes = Routes(whole.routes.root, whole.routes.nodes[: len(tree)])
+        found[key] = State(tree, routes, whole.accepted[: len(tree)])
+    return found
 
 
 def probes_of(results: Path, folder: Path) -> list[dict[str, Any]]:
@@ -125,9 +149,14 @@ def study(folder: Path) -> dict[str, Any]:
     fits = fits_of(probes_of(results, folder), max(len(state.tree) for state in states.values()))
     pools = Pools(list(states.values()), recording.shape.experts, fits["free"].cost.k)
     weightings = {"every position": np.ones(len(keys)), "cycles of the run": started(rows, keys)}
+    columns = {name: weighed(pools, fits, keys, w) for name, w in weightings.items()}
+    own = drafted(rows, states)
+    short = Pools(list(own.values()), recording.shape.experts, fits["free"].cost.k)
+    columns["drafted pools"] = weighed(short, fits, list(own), np.ones(len(own)))
+    columns["drafted pools"]["rules"] |= dict.fromkeys(OF_STOPPING)
     return {
         "info": asdict(rows.info),
         "requests": len(rows.ok_ids),
         "fits": {name: one.to_dict() for name, one in fits.items()},
-        "weightings": {name: weighed(pools, fits, keys, w) for name, w in weightings.items()},
+        "weightings": columns,
     }

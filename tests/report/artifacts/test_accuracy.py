@@ -18,6 +18,8 @@ from specfit.report.artifacts.accuracy import (
     told,
 )
 from specfit.report.paper_values import claims_of
+from specfit.workflows.studies.selection_cycles import study
+from tests.fakes.rows import part, store_run
 from tests.report.artifacts.members import decoding, member, texts
 
 ONE = 1 << 20  # a probability of 1, and a token of reward
@@ -93,5 +95,18 @@ def test_selection_time_is_measured_and_says_where() -> None:
     sheet = selection_sheet(bench())
     assert "measured" in sheet.title and "one core of a processor, load 0.1" in sheet.note
     assert texts(sheet, "median, us") == ["2.00"] * 4
+    assert "No selection time of SpecFit's own cycles" in sheet.note
     with pytest.raises(SpecfitError, match="no row"):
         selection_sheet(bench(("search",)))
+
+
+def test_a_runs_own_cycles_stand_below_the_bench(tmp_path: Path) -> None:
+    """Every cycle of these rows selected for 7 ns; prefill is no cycle."""
+    folder = store_run(tmp_path, [part("a"), part("b")], dataset="embedded_news")
+    own = study(folder)
+    assert (own["cycles"], own["requests"]) == (4, 2)
+    assert own["median_us"] == own["worst_us"] == pytest.approx(0.007)
+    sheet = selection_sheet(bench(), [own])
+    assert texts(sheet, "what")[-1] == "a cycle of SpecFit's own, synthetic reports"
+    assert texts(sheet, "median, us")[-1] == "0.00700"
+    assert "all levels, as replayed on a processor" in sheet.note

@@ -10,6 +10,7 @@ import pytest
 from specfit.report.artifacts.phases import phases_sheet, splits
 from specfit.report.artifacts.predictions import (
     Drafter,
+    at_most_slots,
     bias,
     calibration_error,
     drafter_sheet,
@@ -60,6 +61,7 @@ def test_errors_of_time_and_tokens_over_cycles() -> None:
     assert bias(full, "tokens").value == pytest.approx(0.75)
     sheet = promises_sheet([one], "modelled")
     assert texts(sheet, "number") == ["2", "1", "3"]
+    assert texts(sheet, "slots") == ["48", "48", "48"]
     assert texts(sheet, "time predicted / realised (modelled)") == [
         "+25.0 %",
         "-25.0 %",
@@ -69,6 +71,14 @@ def test_errors_of_time_and_tokens_over_cycles() -> None:
         (2, 1.5, 2.0),
         (1, 2.5, 2.0),
     ]
+
+
+def test_the_figure_shows_the_most_slots_of_each_workload() -> None:
+    few, many = (
+        promises(member("specfit", slots, [part("a", (1, 2), **predicted(4_000_000, 2.0))]))
+        for slots in (12, 48)
+    )
+    assert at_most_slots([few, many]) == [many]
 
 
 def test_cycles_cut_by_a_stop_count_no_tokens() -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from specfit.report.artifacts import real_geometry as half_real
-from specfit.report.artifacts.real_geometry import HalfReal, cloud, crossing
+from specfit.report.artifacts import real_geometry_bounds
+from specfit.report.artifacts.half_real import HalfReal
+from specfit.report.artifacts.real_geometry import cloud, crossing
 from specfit.report.degenerate import is_degenerate, is_loop
 from specfit.report.table_format import to_markdown
 
@@ -37,6 +39,12 @@ def document(**changes: Any) -> dict[str, Any]:
     for graft, speedups in GRAFTS.items():
         for (seed, speedup), s, n in product(enumerate(speedups), SYSTEMS, half_real.SLOTS):
             cells.append(cell(graft, seed, s, n, times(s, speedup)))
+    for one in cells:
+        one["wait_ns"] = [20.0, 20.0, 20.0]
+    for graft, s, n in product(("embedded", *GRAFTS), half_real.LEADING, half_real.SLOTS[:-1]):
+        totals = {"demand_experts": 100, "hit_experts": 95}
+        how = {"study": "policies", "changes": {"policy": "belady"}, "totals": totals}
+        cells.append(cell(graft, 0, s, n, times(s, 2), **how))
     for graft, value, s, n in product(GRAFTS, (2.0, 3.0), half_real.LEADING, half_real.ENDS):
         ns = [60.0 / (value - 1.5 if s == "specfit" else 1.0)] * 3
         dial = {
@@ -78,6 +86,30 @@ def test_a_loop_moves_the_ratio_and_is_counted() -> None:
 def test_misses_are_of_demanded_experts() -> None:
     sheet = half_real.misses_sheet([HalfReal.of(document())])
     assert row(sheet, "embedded")[2].value == pytest.approx(20)
+
+
+def test_the_bound_is_eagle3_without_waiting_and_old_documents_have_none() -> None:
+    half = HalfReal.of(document())
+    line = row(half_real.figure_4_sheet([half], "t"), "EAGLE-3, resident; real, all graftings")
+    assert line[3].value == pytest.approx(180 / 120)
+    old = document()
+    for one in old["cells"]:
+        one.pop("wait_ns", None)
+    labels = [line[1] for line in half_real.figure_4_sheet([HalfReal.of(old)], "t").rows]
+    assert not [label for label in labels if "resident" in label]
+
+
+def test_trends_break_even_and_belady_under_real_routes() -> None:
+    """No gain changes with slots here; AR + cache and EAGLE-3 take the same time for a token."""
+    half = HalfReal.of(document())
+    trends = real_geometry_bounds.trends_sheet([half])
+    assert [cell.value for cell in row(trends, "real, within_8")[2:6]] == pytest.approx([1] * 4)
+    assert row(trends, "embedded")[-1] == "no", "at none of the steps"
+    line = row(real_geometry_bounds.bounds_sheet([half]), "within_8")
+    assert line[3].value == pytest.approx(1), "30 tokens in 30 cycles"
+    assert line[5].value == pytest.approx(1), "AR + cache is as slow"
+    assert line[6].value == pytest.approx(63 / 180), "twice as fast, the loop twenty times"
+    assert line[7].value == pytest.approx(15), "95 of 100 hit, not 80"
 
 
 def test_gains_along_the_dial_and_where_they_pass_one() -> None:

@@ -62,6 +62,17 @@ def test_the_papers_value_stands_beside_ours() -> None:
     assert [row[-1].text for row in gsm8k if row[0].text.startswith("stops")] == ["33.7 %"]
 
 
+def test_pools_that_end_where_drafting_stopped_say_nothing_of_stopping() -> None:
+    study = document()
+    rules = RULES | {"early_stops": None, "gap": 0.008}
+    study["weightings"]["drafted pools"] = {"rules": rules, "line": LINE, "recorded": RECORDED}
+    sheet = rules_sheet(study)
+    assert sheet.columns[3:] == ("pools SpecFit drafted", "paper")
+    cells = {str(row[0].text): row[3].text for row in sheet.cells()}
+    assert cells["gap of the ratio rule to lambda*"] == "0.800 %"
+    assert cells["stops before the last level"] == "-"
+
+
 def test_the_realised_gain_is_a_ratio_of_sums_resampled_by_request() -> None:
     found = realised(document()["weightings"]["every position"])
     assert found.value == pytest.approx((50 / 20) / (25 / 12)) and found.n == 2

@@ -91,6 +91,9 @@ def test_fits_and_the_papers_set_up_stand_beside_ours(tmp_path: Path) -> None:
     fits = fits_sheet([MEMBER], tmp_path)
     assert texts(fits, "b_0 .. b_K, ms") == ["1.0, 2.0"]
     assert texts(fits, "beta, us per expert") == ["500"] and texts(fits, "error, %") == ["8.49"]
+    assert texts(fits, "doubts") == ["-"]
+    (folder / "fit.json").write_text(json.dumps(document | {"doubts": ["b_k falls"]}))
+    assert texts(fits_sheet([MEMBER], tmp_path), "doubts") == ["b_k falls"]
     ours = dict(
         zip(
             texts(setup_sheet([MEMBER], CONFIGS, tmp_path), "what"),

@@ -6,13 +6,21 @@ from typing import Any
 
 import pytest
 
-from specfit.report.artifacts.slots import points, slots_paper_sheet, slots_sheet
-from specfit.report.paper_values import claims_of
+from specfit.report.artifacts.slots import (
+    bounds,
+    points,
+    slots_paper_sheet,
+    slots_sheet,
+    trend_ratio,
+    trends_sheet,
+)
+from specfit.report.paper_values import claims_of, trends
 from tests.report.artifacts.members import decoding, member, texts
 
 
 def by_slots() -> list[Any]:
     return [
+        member("ar", 0, decoding(1, 20)),
         member("eagle3", 0, decoding(3, 30)),
         member("specfit", 0, decoding(2, 10)),
         member("eagle3_cache", 48, decoding(3, 12)),
@@ -50,9 +58,10 @@ def test_slots_have_a_row_each_and_the_papers_beside_them() -> None:
         "+100.0 %",
     ]
     paper = slots_paper_sheet(claims_of("figure_4"), by_slots())
-    assert texts(paper, "slots") == ["48", "24", "12", "0", "48", "24", "12"]
+    assert texts(paper, "slots") == ["48", "48", "24", "12", "0", "48", "24", "12"]
     assert texts(paper, "verdict") == [
         "same direction",
+        "as the control",  # AR is faster with a cache, too
         "not tested",
         "same direction",
         "same direction",
@@ -60,3 +69,30 @@ def test_slots_have_a_row_each_and_the_papers_beside_them() -> None:
         "not tested",
         "as the control",
     ]
+
+
+def test_a_trend_is_a_ratio_of_gains_with_a_verdict_of_its_own() -> None:
+    """SpecFit gains 4/3 at 48 slots and 2 at 12; AR + cache 4/5 and 1: it rises for both."""
+    by_pair = {(t.quantity, t.more, t.fewer): t for t in trends()}
+    assert by_pair["speed", 48, 12].value == pytest.approx(1.292 / 1.216)
+    ours = trend_ratio(by_pair["speed", 48, 12], by_slots(), "specfit")
+    control = trend_ratio(by_pair["speed", 48, 12], by_slots(), "ar_cache")
+    assert ours and control
+    assert (ours.value, control.value) == pytest.approx((2 / (4 / 3), 1 / (4 / 5)))
+    assert trend_ratio(by_pair["speed", 48, 24], by_slots(), "specfit") is None
+    sheet = trends_sheet(by_slots(), "modelled")
+    told = dict(zip(texts(sheet, "quantity"), texts(sheet, "verdict"), strict=True))
+    name = "SpecFit: tokens/s (modelled) over EAGLE-3's"
+    assert told[f"{name}, 24 slots over 48 slots"] == "not tested"
+    assert told[f"{name}, 12 slots over 48 slots"] == "as the control"
+    assert told[f"{name}, no cache over 12 slots"] == "open", "2 both times"
+    assert told["SpecFit: cycle time (modelled) over EAGLE-3's, 12 slots over 48 slots"] == (
+        "as the control"
+    )
+
+
+def test_a_bound_is_eagle3_without_its_copies() -> None:
+    (many, few) = bounds(by_slots())
+    assert (many.slots, few.slots) == (48, 12)
+    assert many.ratios["speed"].value == pytest.approx(12 / 10)
+    assert few.ratios["cycle"].value == pytest.approx(22 / 24)
