@@ -288,17 +288,13 @@ def host_lines(store_bytes: int, locks: bool, against: Findings) -> Iterator[str
 
 def planned_host_lines(store_bytes: int, planned_gb: float, against: Findings) -> Iterator[str]:
     """Of a machine that is planned with: its whole RAM is known, not what runs beside."""
-    from specfit.experts.host_weights import MOST_RESERVED
+    from specfit.hardware.memory import refuse_planned, with_room
 
-    needed = store_bytes + min(MOST_RESERVED, store_bytes // 8)
-    left = planned_gb * GB - needed
+    left = planned_gb * GB - with_room(store_bytes)
     line = f"host memory: experts {store_bytes / GB:.1f} GB, {planned_gb:g} GB planned with"
     if left < 0:
         line += ": TOO LITTLE"
-        against.problems.append(
-            f"the experts need {needed / GB:.1f} GB of host memory with room beside them, and "
-            f"gpu.host_memory_gb={planned_gb:g}; more memory, or lower model.num_layers"
-        )
+        against.tries(lambda: refuse_planned(store_bytes, planned_gb))
     elif left < TIGHT_BYTES:
         line += (
             f": tight, {left / GB:.1f} GB are left for the system, and page-locking that much may "
@@ -386,8 +382,8 @@ def hour_lines(
     config: RunConfig, named: Named, sizing: Any, profile: Any, slots: int, clock: str
 ) -> Iterator[str]:
     """One line per system, then the suite of all five on this workload."""
-    from specfit.decoding.memory_fit import workload_context
-    from specfit.workflows.run_time import SYSTEMS, Experts, Requests, RunTime, run_time
+    from specfit.report.run_summary import counted
+    from specfit.workflows.run_time import SYSTEMS, Experts, RunTime, longest_requests, run_time
 
     if profile.link_gbps is None or profile.fixed_ms is None:
         yield (
@@ -395,14 +391,11 @@ def hour_lines(
             "python -m specfit.probe measures them"
         )
         return
-    requests = config.request_limit or 1
-    top_k = top_k_of(named)
-    prompt = workload_context(config, sys.maxsize) - config.new_tokens
-    needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
-    model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
+    needs, work = sizing.needs, longest_requests(config)
+    model = Experts(needs.layers, needs.experts, top_k_of(named), needs.expert_bytes)
     total = RunTime(0.0, 0.0)
-    asked = f"{requests} requests of {config.new_tokens} tokens"
-    yield f"hours of {asked}, an estimate ({clock} clock):"
+    of = f"{counted(work.count, 'request')} of {work.new_tokens} tokens"
+    yield f"hours of {of}, an estimate ({clock} clock):"
     for system in SYSTEMS:
         time = run_time(system, model, profile, slots, work)
         total += time
