@@ -24,6 +24,7 @@ from specfit.report.intervals import Interval
 from specfit.report.live_check import check_live
 from specfit.report.metrics import MEASURES, mean_measures, same_ids, same_scores, shared_requests
 from specfit.report.paper_values import Claim, claims_of
+from specfit.report.quality import quality_of
 from specfit.report.quantities import QUANTITIES, score
 from specfit.report.reader import ResultsReader
 from specfit.report.repeats import spread
@@ -146,7 +147,7 @@ def systems_sheet(runs: Runs, title: str, knowing: Runs | None = None) -> Sheet:
     """
     knowing = knowing or {}
     word = words_of(list(runs.values()))
-    scores = [name for name in MEASURES if any(name in mean_measures(r) for r in runs.values())]
+    scores = score_columns(runs)
     columns = (
         "system",
         "slots",
@@ -163,7 +164,7 @@ def systems_sheet(runs: Runs, title: str, knowing: Runs | None = None) -> Sheet:
             *(measured(QUANTITIES[name].of(run)) for name in SHOWN),
             measured(short_of_belady(run, knowing[system])) if system in knowing else None,
             measured(needed(run, runs)),
-            *(measured(score(run, name)) for name in scores),
+            *scores_of(run, scores),
             ids_beside(run, runs.get("ar")),
         )
         for system, run in runs.items()
@@ -175,6 +176,27 @@ def systems_sheet(runs: Runs, title: str, knowing: Runs | None = None) -> Sheet:
     if not knowing:
         notes.append("No rows under Belady's policy; first: make reproduce SUITE=belady.")
     return Sheet(title, columns, tuple(rows), " ".join(notes))
+
+
+def score_columns(runs: Runs) -> list[str]:
+    """Measures that the runs have, and their control; one column of words where AR's own answers
+    are too poor to speak of, none where nothing is scored."""
+    names = [name for name in MEASURES if any(name in mean_measures(r) for r in runs.values())]
+    own = quality_of(runs.get("ar", next(iter(runs.values()))), None)
+    if own is not None and not own.is_meaningful:
+        return [POOR]
+    controlled_by = own is not None and own.control is not None
+    return [*names, *([CONTROL_SCORE] if controlled_by else [])]
+
+
+def scores_of(run: RunRows, columns: Sequence[str]) -> list[Entry]:
+    if columns == [POOR]:
+        return ["not meaningful here"]
+    return [measured(score(run, name)) for name in columns]
+
+
+POOR = "quality"
+CONTROL_SCORE = "score_control"
 
 
 BELADY_COLUMN = "hit rate short of Belady, points"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from specfit.report.artifacts.systems import (
@@ -15,6 +16,7 @@ from specfit.report.artifacts.systems import (
 )
 from specfit.report.paper_values import claims_of
 from specfit.report.reader import ResultsReader
+from specfit.storage.rows import RunRows
 from specfit.storage.suite import Cell, Suite
 from tests.fakes.rows import store_run
 from tests.report.artifacts.members import decoding, member, texts
@@ -53,6 +55,22 @@ def test_break_even_and_belady_stand_beside_each_system() -> None:
     assert texts(sheet, BREAK_EVEN_COLUMN)[:4] == ["-", "-", "2.40", "1.20"]
     assert texts(sheet, BELADY_COLUMN)[:4] == ["-", "-", "-", "20.0"]
     assert "make reproduce SUITE=belady" in systems_sheet(SYSTEMS, "Systems").note
+
+
+def test_scores_stand_beside_their_control_and_poor_ones_are_not_shown() -> None:
+    def runs(score: float) -> dict[str, RunRows]:
+        changed = dict(SYSTEMS)
+        for system, run in SYSTEMS.items():
+            requests = run.requests.assign(score=score, score_control=0.25)
+            info = replace(run.info, dataset="embedded_gsm8k")
+            changed[system] = replace(run, requests=requests, info=info)
+        return changed
+
+    good = systems_sheet(runs(0.9), "Systems")
+    assert texts(good, "score")[0] == "0.900" and texts(good, "score_control")[0] == "0.250"
+    poor = systems_sheet(runs(0.5), "Systems")
+    assert texts(poor, "quality")[:4] == ["not meaningful here"] * 4
+    assert not {"score", "score_control"} & set(poor.columns)
 
 
 def test_ratios_are_of_specfit_over_each_other() -> None:
