@@ -10,7 +10,7 @@ import torch
 import torch.multiprocessing as mp
 from embedded import mix
 from embedded import tokenizer as tok
-from embedded.stream import Stream
+from embedded.stream import END, Stream
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import Qwen3MoeForCausalLM
@@ -44,7 +44,7 @@ def load_or_generate(
 
 def _marks(piece: tuple[list[int], int]) -> np.ndarray:
     marks = np.zeros(len(piece[0]), dtype=bool)
-    marks[piece[1] :] = True
+    marks[piece[1] : -1] = True
     return marks
 
 
@@ -99,7 +99,7 @@ def _answers(batch: tuple[list[list[int]], int]) -> list[tuple[list[int], int]]:
 
 
 def _cut(prompt: list[int], answer: Tensor) -> tuple[list[int], int]:
-    """Keep the answer up to its first stop token."""
+    """Keep the answer up to its first stop token, and close the document."""
     ids = answer.tolist()
     stops = [i for i, token in enumerate(ids) if token in _ends]
-    return prompt + (ids[: stops[0] + 1] if stops else ids), len(prompt)
+    return [*prompt, *(ids[: stops[0] + 1] if stops else ids), END], len(prompt)
