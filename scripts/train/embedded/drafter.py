@@ -26,8 +26,8 @@ from specfit.models.drafter.head import EagleHead, HeadConfig
 from specfit.models.drafter.head_config import default_aux_layers
 from specfit.models.drafter.training import TttBatch, ttt_losses
 
-CHECKPOINT_EVERY_S = 60
-REPORT_EVERY_S = 60
+CHECKPOINT_EVERY_S = 30
+REPORT_EVERY_S = 20
 DRAFT_VOCABULARY = 1024
 
 
