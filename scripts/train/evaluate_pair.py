@@ -34,7 +34,7 @@ with needs_extras():
     import specfit.api as specfit
     from specfit.data.scorers import scorer_named
     from specfit.decoding.resolve import resolve
-    from specfit.report.degenerate import is_degenerate
+    from specfit.report.degenerate import degenerate_of
     from specfit.workflows.live_run import perform
 
 PROBLEMS, REPORTS, HELD_OUT = 160, 120, 80
@@ -52,8 +52,18 @@ class Decoded:
     """One run's finished requests, with the texts it was asked."""
 
     spec: Any
-    requests: Any  # pandas frame, a row a request
-    committed: float  # tokens a cycle, mean over cycles after the first
+    rows: specfit.RunRows
+
+    @property
+    def requests(self) -> Any:
+        """Pandas frame, a row a request that did not fail."""
+        return self.rows.requests[self.rows.requests["status"] == "ok"]
+
+    @property
+    def committed(self) -> float:
+        """Tokens a cycle; a prompt's cycle drafts nothing and does not count."""
+        decoded = self.rows.cycles[self.rows.cycles["cycle"] > 0]
+        return float(decoded["committed_tokens"].mean())
 
     @property
     def score(self) -> float:
@@ -61,8 +71,7 @@ class Decoded:
 
     @property
     def degenerate(self) -> int:
-        pairs = zip(self.requests["output_ids"], self.requests["stop_reason"], strict=True)
-        return sum(is_degenerate(ids, reason) for ids, reason in pairs)
+        return len(degenerate_of(self.rows))
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,7 @@ class Bench:
             *more,
         )
         spec = resolve(config, split)
-        rows = specfit.load_run(perform(spec).folder)
-        committed = float(rows.cycles["committed"].mean()) if len(rows.cycles) else float("nan")
-        return Decoded(spec, rows.requests[rows.requests["status"] == "ok"], committed)
+        return Decoded(spec, specfit.load_run(perform(spec).folder))
 
 
 def routes_of(model: Any, decoded: Decoded) -> list[np.ndarray]:
