@@ -17,6 +17,7 @@ from specfit.data.prompts import Prompting
 from specfit.data.scorers import scorer_named
 
 CANDIDATES = 40  # rows looked at for three answers that are long enough
+EMBEDDED_CANDIDATES = 200  # few answers of the synthetic problems exceed 48 tokens
 PROBE_TOKENS = 64  # cap of a walked answer, beyond the last position
 
 
@@ -150,7 +151,7 @@ def calibration_rows(config: RunConfig, evaluated: Sequence[Example]) -> list[Ex
     dataset, path = calibration_dataset(config), config.calibration.dataset_path
     key = "calibration.dataset_path"
     if path is None and dataset.source == "embedded":  # its splits share no text
-        return sources.embedded(dataset.name, "calibration", CANDIDATES)
+        return sources.embedded(dataset.name, "calibration", EMBEDDED_CANDIDATES)
     needed = [dataset.document or "prompt"]
     if path is not None:
         rows = sources.from_jsonl(Path(path), needed, None, key)
