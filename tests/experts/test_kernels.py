@@ -12,10 +12,12 @@ import torch
 
 from specfit.base.types import SpecfitError
 from specfit.experts.arithmetic import LoopArithmetic, sort_by_item
+from specfit.experts.expert_format import plain_format
 from specfit.experts.kernels.choice import choose_arithmetic
 
 ROOT = Path(__file__).parents[2]
 CPU, SILU = torch.device("cpu"), torch.nn.functional.silu
+FORMAT = plain_format(4, 2, torch.float32)
 
 
 def test_kernels_agree_with_the_loop_in_the_interpreter() -> None:
@@ -44,11 +46,13 @@ def test_places_are_sorted_by_item_with_rows_ascending() -> None:
 
 def test_the_loop_runs_where_the_kernels_cannot() -> None:
     with pytest.raises(SpecfitError, match="a CUDA device; use"):
-        choose_arithmetic("triton", SILU, CPU)
+        choose_arithmetic("triton", SILU, CPU, FORMAT)
     cuda = torch.device("cuda")
-    assert isinstance(choose_arithmetic("auto", torch.nn.functional.gelu, cuda), LoopArithmetic)
+    assert isinstance(
+        choose_arithmetic("auto", torch.nn.functional.gelu, cuda, FORMAT), LoopArithmetic
+    )
     with pytest.raises(SpecfitError, match="silu"):
-        choose_arithmetic("triton", torch.nn.functional.gelu, cuda)
+        choose_arithmetic("triton", torch.nn.functional.gelu, cuda, FORMAT)
 
 
 @pytest.mark.slow

@@ -123,6 +123,8 @@ def combine_kernel(
 class GroupedArithmetic:
     """Kernels for up to 32 rows, the loop for more; which of the two depends on the rows alone."""
 
+    compiles = False
+
     def __init__(self, loop: LoopArithmetic) -> None:
         self._loop = loop
 

@@ -17,14 +17,16 @@ import torch
 from transformers import AutoConfig
 
 from specfit.base.types import SpecfitError
+from specfit.experts.expert_format import ExpertFormat, PlainLayout
 from specfit.experts.host_weights import ExpertStore, HostStore
-from specfit.experts.pack import PackWriter
+from specfit.experts.pack import PackShape, PackWriter
 from specfit.models.schema import read_json
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.config_file import target_fields
-from specfit.models.target.family import family_of, geometry_of
-from specfit.models.target.loading import LoadedModel, pack_shape, packed, skeleton
+from specfit.models.target.family import Geometry, family_of, geometry_of
+from specfit.models.target.loading import LoadedModel, packed, skeleton
+from specfit.models.target.schemes.registry import scheme_of
 
 SCALE = 0.02
 """Standard deviation of every weight, as models of this family are initialised."""
@@ -47,6 +49,12 @@ class RandomCheckpoint(Checkpoint):
         self._stored = fields | dict(shape)
         self.config = target_fields(self._stored, f"{folder}/config.json")
         self._shard_of: dict[str, str] = {}
+        self.scheme = scheme_of(self._stored, str(folder))
+
+    def expert_format(self, geometry: Geometry, dtype: torch.dtype) -> ExpertFormat:
+        """As the config says it: there is no tensor to ask."""
+        layout = self.scheme.nominal() or PlainLayout(dtype)
+        return ExpertFormat(geometry.hidden, geometry.intermediate, dtype, layout)
 
     def digest(self) -> str:
         text = json.dumps(["random", SCALE, self._stored], sort_keys=True)
@@ -70,12 +78,12 @@ def load_random(
     use_attention(model, device)
     source = torch.Generator(device).manual_seed(0)
     _fill_dense(model, dtype, device, source)
+    format = checkpoint.expert_format(geometry, dtype)
     if packs is not None:
-        shape = pack_shape(checkpoint.digest(), geometry, dtype)
+        shape = PackShape(checkpoint.digest(), geometry.layers, geometry.experts, format)
         store: HostStore = packed(packs, shape, lambda writer: _fill(writer, device, source))
     else:
-        sizes = geometry.layers, geometry.experts, geometry.hidden, geometry.intermediate
-        store = ExpertStore(*sizes, dtype)
+        store = ExpertStore(geometry.layers, geometry.experts, format)
         _fill(store, device, source)
     return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
 
@@ -102,12 +110,16 @@ def _fill_dense(
 
 def _fill(store: ExpertStore | PackWriter, device: torch.device, source: torch.Generator) -> None:
     """One layer's experts at a time on the device, then part by part to the host or the disk."""
-    part = store.intermediate * store.hidden
+    format = store.format
+    inward = format.intermediate, format.hidden
+    shapes = inward, inward, inward[::-1]
     for layer in range(store.layers):
-        values = _random((store.experts, 3, part), store.dtype, device, source)
+        size = store.experts, 3, format.intermediate * format.hidden
+        values = _random(size, format.dtype, device, source)
         for expert in range(store.experts):
-            places = store.places(layer, expert)
-            for place, made in zip(places, values[expert], strict=True):
-                place.copy_(made.view(place.shape))
+            matrices = zip(values[expert], shapes, strict=True)
+            parts = [p for m, shape in matrices for p in format.layout.quantise(m.view(shape))]
+            for place, made in zip(store.places(layer, expert), parts, strict=False):
+                place.copy_(made)
             store.mark_written(layer, expert)
     store.freeze()

@@ -18,7 +18,6 @@ from specfit.base.types import (
     Routes,
     Selection,
 )
-from specfit.experts.arithmetic import LoopArithmetic
 from specfit.experts.engine import ExpertEngine
 from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
@@ -48,7 +47,7 @@ class OffloadedTarget:
         names = inspect.signature(self._decoder.layers[0].forward).parameters
         self.cache_argument = "cache" if "cache" in names else "past_key_values"
         self._layers = list(self._decoder.layers)
-        if not isinstance(engine.arithmetic, LoopArithmetic) and device.type == "cpu":
+        if engine.arithmetic.compiles:
             from specfit.models.target.compiled_layer import compiled_layers
 
             self._layers = compiled_layers(self._decoder, self.cache_argument)

@@ -75,7 +75,7 @@ def test_every_block_is_what_the_file_says(pair: Pair) -> None:
 
 def test_another_dtype_is_converted_on_the_way(pair: Pair) -> None:
     loaded = load(pair.target_folder, torch.bfloat16)
-    assert loaded.store.dtype == torch.bfloat16
+    assert loaded.format.dtype == torch.bfloat16
     assert torch.equal(loaded.store.block(3, 5), pair.loaded.store.block(3, 5).bfloat16())
     assert all(weight.dtype == torch.bfloat16 for weight in loaded.model.parameters())
 
@@ -268,7 +268,7 @@ def _engine(kind: Any, loaded: Any) -> Any:
 
     shape = loaded.geometry
     cache = ExpertCache(shape.layers, shape.experts, 3, staging_blocks=3)
-    arithmetic = choose_arithmetic("loop", loaded.activation, CPU)
+    arithmetic = choose_arithmetic("loop", loaded.activation, CPU, loaded.format)
     return kind(loaded.store, cache, CpuCopyEngine(2), arithmetic, CPU)
 
 
