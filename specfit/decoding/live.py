@@ -92,6 +92,12 @@ class Runtime:
         store = self.loaded.store
         return store.reads if isinstance(store, DiskStore) else None
 
+    @property
+    def expert_format(self) -> str | None:
+        """Name of the format that experts are stored in; None for model.dtype itself."""
+        format = self.loaded.format
+        return None if format.is_plain else format.name
+
     def prefetch_hooks(self) -> Prefetcher | None:
         return self.engine.cache.prefetcher
 

@@ -153,8 +153,10 @@ def sizing_of(
     clock: str,
     device: torch.device,
     profile: Profile,
+    expert_bytes: int | None = None,
 ) -> Sizing:
-    """From the fields of two config.json: no weight is read.
+    """From the fields of two config.json: no weight is read. `expert_bytes`: of one expert as it
+    is stored; None: in model.dtype.
 
     The head is counted for every system, drafting or not, so that all of a comparison get the
     same slots.
@@ -163,6 +165,8 @@ def sizing_of(
     if config.model.num_layers is not None:
         geometry = geometry_of({**target, "num_hidden_layers": config.model.num_layers})
     needs = needs_of(config, target, head, geometry)
+    if expert_bytes is not None:
+        needs = replace(needs, expert_bytes=expert_bytes)
     context = workload_context(config, geometry.context)
     made = head_of(head, geometry) if head is not None else None
     working = 0 if made is None else made.working_bytes(context, HEAD_CHUNK, needs_itemsize(config))

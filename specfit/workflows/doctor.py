@@ -59,6 +59,7 @@ class Named:
     fetch_bytes: int | None
     notes: tuple[str, ...]
     is_head_unknown: bool = False
+    expert_bytes: int | None = None  # as its scheme stores one; None: in model.dtype
     is_here: bool = True  # every file of both: what a run checks can be checked
 
 
@@ -180,13 +181,44 @@ def look_up(config: RunConfig, against: Findings) -> Named:
 
     notes: list[str] = []
     target, fetch = fields_of("model", config.model, notes, against)
+    raw = target or {}
     if target is not None and config.model.source != "random":
         fields, said = target, f"the config.json of model={config.model.name}"
         target = against.tries(lambda: target_fields(fields, said))
+    own_bytes = None if target is None else quantised_bytes(config, raw, target, against)
     head, more = fields_of("drafter", config.drafter, notes, against)
     has_head = bool(config.drafter.path or config.drafter.repository)
     whole = None if fetch is None or more is None else fetch + more
-    return Named(target, head, whole, tuple(notes), has_head and head is None, whole == 0)
+    is_unknown = has_head and head is None
+    return Named(target, head, whole, tuple(notes), is_unknown, own_bytes, whole == 0)
+
+
+def quantised_bytes(
+    config: RunConfig, raw: Any, target: dict[str, Any], against: Findings
+) -> int | None:
+    """Of one expert of a quantised model, by the config alone; None where it is in floating point.
+
+    `raw`: the fields of its config.json, `target`: those that are checked.
+    """
+    import torch
+
+    from specfit.experts.expert_format import ExpertFormat
+    from specfit.models.target.family import geometry_of
+    from specfit.models.target.quantise import PLAIN, kind_of
+    from specfit.models.target.schemes.registry import scheme_of
+
+    model = config.model
+    if model.format in (None, PLAIN):
+        scheme = against.tries(lambda: scheme_of(raw, f"the config.json of model={model.name}"))
+        layout = None if scheme is None else scheme.nominal()
+    else:
+        kind = against.tries(lambda: kind_of(str(model.format), target))
+        layout = None if kind is None else kind.layout
+    shape = against.tries(lambda: geometry_of(target)) if layout is not None else None
+    if layout is None or shape is None:
+        return None
+    dtype = getattr(torch, model.dtype)
+    return ExpertFormat(shape.hidden, shape.intermediate, dtype, layout).block_bytes
 
 
 def fields_of(
@@ -222,7 +254,8 @@ def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any)
     from specfit.hardware.reference_models import BILLED_MODELS
 
     if named.target is not None:
-        table = sizing_of(config, named.target, named.head, clock, device, profile)
+        own_bytes = named.expert_bytes
+        table = sizing_of(config, named.target, named.head, clock, device, profile, own_bytes)
         is_billed = clock == "modelled" and config.gpu.billed in BILLED_MODELS
         unknown = ("draft head",) if named.is_head_unknown and not is_billed else ()
         return replace(table, unknown=unknown)

@@ -337,12 +337,12 @@ def test_the_doctor_before_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_doctor_refuses_a_quantised_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def metadata(repository: Any, names: list[str]) -> dict[str, Any]:
-        return dict.fromkeys(names, QWEN | {"quantization_config": {"quant_method": "fp8"}})
+        return dict.fromkeys(names, QWEN | {"quantization_config": {"quant_method": "hqq"}})
 
     monkeypatch.setattr("specfit.models.target.fetch.metadata", metadata)
     monkeypatch.setattr("specfit.models.target.fetch.to_fetch", lambda _: 1)
     text = report(*BIG)
-    assert "quantised with fp8" in text and "ready: " not in text
+    assert "quantised with hqq" in text and "ready: " not in text
 
 
 def test_the_dummys_config_is_the_published_one() -> None:

@@ -172,10 +172,10 @@ def test_a_tensor_the_index_promises_and_the_shard_lacks(refused, damaged: Runna
 
 
 def test_a_quantised_checkpoint(refused, damaged: Runnable) -> None:  # type: ignore[no-untyped-def]
-    edit_json(damaged.target / "config.json", quantization_config={"quant_method": "fp8"})
+    edit_json(damaged.target / "config.json", quantization_config={"quant_method": "hqq"})
     assert refused(pair=damaged) == (
-        f"{damaged.target} is quantised with fp8, which this engine does not run; "
-        "use the bfloat16 checkpoint"
+        f"{damaged.target} is quantised with hqq, which this engine does not run; "
+        "it runs fp8, compressed-tensors, gptq, awq and checkpoints in bfloat16"
     )
 
 

@@ -23,9 +23,10 @@ from specfit.experts.pack import PackShape, PackWriter
 from specfit.models.schema import read_json
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
-from specfit.models.target.config_file import target_fields
+from specfit.models.target.config_file import QUANTISED, target_fields
 from specfit.models.target.family import Geometry, family_of, geometry_of
 from specfit.models.target.loading import LoadedModel, packed, skeleton
+from specfit.models.target.quantise import PLAIN, kind_of
 from specfit.models.target.schemes.registry import scheme_of
 
 SCALE = 0.02
@@ -35,7 +36,8 @@ SCALE = 0.02
 class RandomCheckpoint(Checkpoint):
     """A folder with a config and without weights."""
 
-    def __init__(self, folder: Path, shape: Mapping[str, int]) -> None:
+    def __init__(self, folder: Path, shape: Mapping[str, int], format: str | None = None) -> None:
+        """`format`: as which the experts are made, of `quantise.KINDS`; None: in floating point."""
         if not folder.is_dir():
             raise SpecfitError(f"no folder at {folder}; a random model needs one with config.json")
         self.folder = folder
@@ -49,6 +51,8 @@ class RandomCheckpoint(Checkpoint):
         self._stored = fields | dict(shape)
         self.config = target_fields(self._stored, f"{folder}/config.json")
         self._shard_of: dict[str, str] = {}
+        if format not in (None, PLAIN):
+            self._stored[QUANTISED] = dict(kind_of(format, self.config).config)
         self.scheme = scheme_of(self._stored, str(folder))
 
     def expert_format(self, geometry: Geometry, dtype: torch.dtype) -> ExpertFormat:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+import sys
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from specfit.experts.layouts.int4 import Int4Layout
 from specfit.models.schema import read_json
 from specfit.models.target.checkpoint import INDEX, SINGLE, TOKENIZER_FILES, Checkpoint
 from specfit.models.target.config_file import GENERATION, QUANTISED
-from specfit.models.target.family import Family
+from specfit.models.target.family import Family, geometry_of
 from specfit.models.target.schemes.registry import SCHEMES
 
 IGNORED = ["lm_head", "re:.*mlp.gate$"]
@@ -73,7 +75,27 @@ def _groups(format: str, weights: Mapping[str, Any]) -> dict[str, Any]:
     return {**named, "config_groups": {"group_0": group}, "quantization_status": "compressed"}
 
 
-KINDS = {
+PLAIN = "bf16"
+"""`model.format` of a checkpoint as it is, which is then in floating point."""
+
+GROUPS = (128, 64, 32)
+"""Sizes that int4 checkpoints have, the usual one first."""
+
+
+def kind_of(name: str, config: Mapping[str, Any]) -> Kind:
+    """For a model with these config fields. Raises SpecfitError where no group size fits it."""
+    geometry = geometry_of(config)
+    sizes = geometry.hidden, geometry.intermediate
+    group = next((g for g in GROUPS if not any(size % g for size in sizes)), None)
+    if group is None and not name.startswith("fp8"):
+        raise SpecfitError(
+            f"the model's sizes {sizes[0]} and {sizes[1]} are no multiples of {GROUPS[-1]}, which "
+            f"the groups of {name} need; use fp8"
+        )
+    return KINDS[name](group or GROUPS[0])
+
+
+KINDS: dict[str, Callable[[int], Kind]] = {
     "fp8": lambda _group: fp8(),
     "fp8-channel": lambda _group: compressed_fp8("channel"),
     "fp8-tensor": lambda _group: compressed_fp8("tensor"),
@@ -82,6 +104,28 @@ KINDS = {
     "awq": awq,
 }
 """By the name that the command gives them, of the group size of int4."""
+
+
+def quantised_copy(source: Path, name: str, cache: Path) -> Path:
+    """The copy of `source` in a folder of `cache`, made where there is none yet.
+
+    Raises SpecfitError as `quantise_checkpoint` does, and where the disk refuses.
+    """
+    checkpoint = Checkpoint(source)
+    folder = cache / f"{checkpoint.digest()}-{name}"
+    if folder.is_dir():
+        return folder
+    working = cache / f"{folder.name}.{uuid.uuid4().hex[:8]}.partial"
+    print(f"specfit: a copy of {source} in {name} is made in {folder}", file=sys.stderr)
+    try:
+        quantise_checkpoint(source, working, kind_of(name, checkpoint.config))
+        working.replace(folder)
+    except OSError as error:
+        if not folder.is_dir():  # another process was not first
+            raise SpecfitError(f"{folder} could not be written ({error.strerror})") from None
+    finally:
+        shutil.rmtree(working, ignore_errors=True)
+    return folder
 
 
 def quantise_checkpoint(source: Path, folder: Path, kind: Kind) -> None:

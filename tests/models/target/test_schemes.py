@@ -226,7 +226,7 @@ def test_blocks_are_bytes_of_the_file_and_those_bytes_are_what_is_copied(
     assert target.engine.copies.link.moved_bytes == copied * loaded.store.block_bytes
     assert target.expert_bytes == loaded.store.block_bytes
     disk = load(folder(name), packs=tmp_path).store
-    assert torch.equal(disk.block(3, 5), loaded.store.block(1, 5))
+    assert torch.equal(disk.block(1, 5), loaded.store.block(1, 5))
 
 
 @pytest.mark.parametrize("name", KINDS)
