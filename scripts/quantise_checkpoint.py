@@ -16,6 +16,7 @@ from specfit.base.entry import needs_extras, script
 
 with needs_extras():
     from specfit.models.target.checkpoint import Checkpoint
+    from specfit.models.target.family import geometry_of
     from specfit.models.target.quantise import KINDS, kind_of, quantise_checkpoint
 
 
@@ -27,7 +28,8 @@ def main() -> None:
     parser.add_argument("--group", type=int, help="columns a scale stands for, of int4")
     told = parser.parse_args()
     if told.group is None:
-        kind = kind_of(told.format, Checkpoint(told.source).config)
+        shape = geometry_of(Checkpoint(told.source).config)
+        kind = kind_of(told.format, shape.hidden, shape.intermediate)
     else:
         kind = KINDS[told.format](told.group)
     quantise_checkpoint(told.source, told.target, kind)

@@ -110,6 +110,7 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
         profile = replace(profile, link_gbps=link_gbps, fixed_ms=fixed)
     if sizing is not None and slots is not None:
         yield from hour_lines(config, named, sizing, profile, slots, clock)
+        yield from format_table(config, named, sizing, profile, against)
     if not against.problems:
         yield f"ready: {command(config, slots, typed)}"
     return against.problems
@@ -202,23 +203,21 @@ def quantised_bytes(
     """
     import torch
 
-    from specfit.experts.expert_format import ExpertFormat
     from specfit.models.target.family import geometry_of
-    from specfit.models.target.quantise import PLAIN, kind_of
+    from specfit.models.target.quantise import PLAIN
     from specfit.models.target.schemes.registry import scheme_of
+    from specfit.workflows.doctor_formats import expert_bytes
 
-    model = config.model
-    if model.format in (None, PLAIN):
-        scheme = against.tries(lambda: scheme_of(raw, f"the config.json of model={model.name}"))
-        layout = None if scheme is None else scheme.nominal()
-    else:
-        kind = against.tries(lambda: kind_of(str(model.format), target))
-        layout = None if kind is None else kind.layout
-    shape = against.tries(lambda: geometry_of(target)) if layout is not None else None
-    if layout is None or shape is None:
+    model, shape = config.model, against.tries(lambda: geometry_of(target))
+    if shape is None:
         return None
-    dtype = getattr(torch, model.dtype)
-    return ExpertFormat(shape.hidden, shape.intermediate, dtype, layout).block_bytes
+    if model.format not in (None, PLAIN):
+        named = str(model.format)
+        return against.tries(lambda: expert_bytes(named, shape.hidden, shape.intermediate))
+    scheme = against.tries(lambda: scheme_of(raw, f"the config.json of model={model.name}"))
+    if scheme is None or scheme.nominal() is None:
+        return None
+    return scheme.nominal_format(shape, getattr(torch, model.dtype)).block_bytes
 
 
 def fields_of(
@@ -419,8 +418,7 @@ def hour_lines(
     config: RunConfig, named: Named, sizing: Any, profile: Any, slots: int, clock: str
 ) -> Iterator[str]:
     """One line per system, then the suite of all five on this workload."""
-    from specfit.decoding.memory_fit import workload_context
-    from specfit.workflows.run_time import SYSTEMS, Experts, Requests, RunTime, run_time
+    from specfit.workflows.run_time import SYSTEMS, RunTime, run_time
 
     if profile.link_gbps is None or profile.fixed_ms is None:
         yield (
@@ -428,19 +426,48 @@ def hour_lines(
             "python -m specfit.probe measures them"
         )
         return
-    requests = config.request_limit or 1
-    top_k = top_k_of(named)
-    prompt = workload_context(config, sys.maxsize) - config.new_tokens
-    needs, work = sizing.needs, Requests(requests, prompt, config.new_tokens)
-    model = Experts(needs.layers, needs.experts, top_k, needs.expert_bytes)
+    model, work = experts_of(named, sizing), requests_of(config)
     total = RunTime(0.0, 0.0)
-    asked = f"{requests} requests of {config.new_tokens} tokens"
+    asked = f"{work.requests} requests of {config.new_tokens} tokens"
     yield f"hours of {asked}, an estimate ({clock} clock):"
     for system in SYSTEMS:
         time = run_time(system, model, profile, slots, work)
         total += time
         yield _hours(system.name, time)
     yield _hours("all five", total)
+
+
+def experts_of(named: Named, sizing: Any) -> Any:
+    from specfit.workflows.run_time import Experts
+
+    needs = sizing.needs
+    return Experts(needs.layers, needs.experts, top_k_of(named), needs.expert_bytes)
+
+
+def requests_of(config: RunConfig) -> Any:
+    from specfit.decoding.memory_fit import workload_context
+    from specfit.workflows.run_time import Requests
+
+    prompt = workload_context(config, sys.maxsize) - config.new_tokens
+    return Requests(config.request_limit or 1, prompt, config.new_tokens)
+
+
+def format_table(
+    config: RunConfig, named: Named, sizing: Any, profile: Any, against: Findings
+) -> Iterator[str]:
+    """The sized model with its experts in each format; nothing where its shape is unknown."""
+    from specfit.base.published import PUBLISHED
+    from specfit.models.target.family import geometry_of
+    from specfit.workflows.doctor_formats import format_lines
+
+    shape: Any = PUBLISHED.get(config.gpu.billed, PUBLISHED.get(config.model.name))
+    if named.target is not None and (shape is None or sizing.needs.layers != shape.layers):
+        fields = named.target
+        shape = against.tries(lambda: geometry_of(fields))
+    if shape is None:
+        return
+    model, work = experts_of(named, sizing), requests_of(config)
+    yield from format_lines(shape.hidden, shape.intermediate, sizing, model, profile, work)
 
 
 def _hours(name: str, time: RunTime) -> str:

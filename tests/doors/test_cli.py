@@ -83,7 +83,10 @@ CONFIG = {
     "gpu.node_ms=-0.1": "profile paper_main: node_ms=-0.1 must be a time of 0 or more",
     "gpu.copies_in_flight=0": "copies_in_flight=0 must be a whole number from 1 to 8",
     "gpu.clock=sundial": "gpu.clock is 'sundial'; use one of auto, wall, modelled",
-    "gpu.billed=llama": "gpu.billed is 'llama'; use self or qwen3-30b-a3b",
+    "gpu.billed=llama": (
+        "gpu.billed is 'llama'; use self or qwen3-30b-a3b, qwen3-30b-a3b-fp8, qwen3-30b-a3b-int4, "
+        "gpt-oss-20b"
+    ),
     "gpu.link_gbps=null": "gpu=paper_main has no link_gbps or fixed_ms, which the modelled clock",
     "device=tpu": "device is 'tpu'; use one of auto, cpu, cuda",
     "trace=nobody": "trace=nobody names no request of this run; its 2 are evaluation-0,",

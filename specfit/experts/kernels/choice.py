@@ -23,10 +23,19 @@ def choose_arithmetic(
     """`wanted` is one of KERNELS. Raises SpecfitError where a kernel was asked for and cannot be.
 
     `auto`: compiled on a CPU in float32, Triton on a CUDA device, else the loop. Blocks of a
-    quantised `format` are widened first, one after the other.
+    quantised `format` are widened one after the other, or by the kernels tile by tile.
     """
     arithmetic = _of_widened(wanted, activation, device, format, lift)
-    return arithmetic if format.is_plain else WidenedArithmetic(arithmetic, format)
+    if format.is_plain:
+        return arithmetic
+    if device.type == "cuda" and not isinstance(arithmetic, LoopArithmetic):
+        from specfit.experts.kernels.grouped import GroupedArithmetic
+        from specfit.experts.kernels.packed import packed_shape
+
+        if (shape := packed_shape(format)) is not None:
+            loop = LoopArithmetic(activation, lift)
+            return GroupedArithmetic(WidenedArithmetic(loop, format), shape)
+    return WidenedArithmetic(arithmetic, format)
 
 
 def _of_widened(

@@ -17,7 +17,10 @@ GENERATION = "generation_config.json"
 QUANTISED = "quantization_config"
 
 # By family: keys that transformers' model reads and its config class does not declare.
-ALSO: dict[str, dict[str, Any]] = {"qwen3_moe": {"head_dim": int}}
+ALSO: dict[str, dict[str, Any]] = {
+    "qwen3_moe": {"head_dim": int},
+    "gpt_oss": {"experts_per_token": int, "initial_context_length": int},  # said twice
+}
 
 # Greedy decoding does not read these, or this engine sets them itself.
 UNUSED = frozenset(

@@ -17,7 +17,7 @@ import torch
 from transformers import AutoConfig
 
 from specfit.base.types import SpecfitError
-from specfit.experts.expert_format import ExpertFormat, PlainLayout
+from specfit.experts.expert_format import ExpertFormat
 from specfit.experts.host_weights import ExpertStore, HostStore
 from specfit.experts.pack import PackShape, PackWriter
 from specfit.models.schema import read_json
@@ -52,13 +52,14 @@ class RandomCheckpoint(Checkpoint):
         self.config = target_fields(self._stored, f"{folder}/config.json")
         self._shard_of: dict[str, str] = {}
         if format not in (None, PLAIN):
-            self._stored[QUANTISED] = dict(kind_of(format, self.config).config)
+            own = geometry_of(self.config)
+            kind = kind_of(format, own.hidden, own.intermediate)
+            self._stored[QUANTISED] = dict(kind.config)
         self.scheme = scheme_of(self._stored, str(folder))
 
     def expert_format(self, geometry: Geometry, dtype: torch.dtype) -> ExpertFormat:
         """As the config says it: there is no tensor to ask."""
-        layout = self.scheme.nominal() or PlainLayout(dtype)
-        return ExpertFormat(geometry.hidden, geometry.intermediate, dtype, layout)
+        return self.scheme.nominal_format(geometry, dtype)
 
     def digest(self) -> str:
         text = json.dumps(["random", SCALE, self._stored], sort_keys=True)

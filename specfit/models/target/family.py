@@ -7,11 +7,12 @@ experts are detached; norms, rotary embeddings and router rules are therefore th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from specfit.base.types import SpecfitError
+from specfit.models.target import gpt_oss
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,12 @@ class Family:
     gate: str = "gate_proj"
     up: str = "up_proj"
     down: str = "down_proj"
+    attention: str = "sdpa"  # what its class calls, by transformers' name
+    windowed: bool = False  # some of its layers attend to a sliding window
+    scheme: str | None = None  # `quant_method` of its checkpoints, where no other is read
+    functions: Callable[[Any], tuple[Any, Any]] | None = None
+    """Of a transformers config: what gate and up go through before their product. None: the
+    config's activation, and nothing."""
 
     def expert_parts(self, layer: int, expert: int) -> tuple[str, str, str]:
         """Names of gate [I, H], up [I, H], down [H, I]."""
@@ -47,8 +54,19 @@ FAMILIES = {
         Family("qwen3_moe", "mlp"),
         Family("olmoe", "mlp"),
         Family("mixtral", "block_sparse_moe", gate="w1", up="w3", down="w2"),
+        Family(
+            "gpt_oss",
+            "mlp",
+            attention=gpt_oss.SINKS,
+            windowed=True,
+            scheme="mxfp4",
+            functions=gpt_oss.expert_functions,
+        ),
     )
 }
+
+RECURRENT = ("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_6_moe", "kimi_linear")
+"""Families of linear attention: a layer's state is of one text, not of every node of a tree."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +84,11 @@ class Geometry:
 
 def family_of(config: Mapping[str, Any]) -> Family:
     model_type = config.get("model_type")
+    if isinstance(model_type, str) and model_type in RECURRENT:
+        raise SpecfitError(
+            f"model_type {model_type!r} has layers of linear attention, whose recurrent state a "
+            "tree of draft tokens cannot share; it is not supported"
+        )
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise SpecfitError(
             f"model_type {model_type!r} is not supported; known: {', '.join(sorted(FAMILIES))}"
@@ -86,7 +109,7 @@ def geometry_of(config: Mapping[str, Any]) -> Geometry:
         raise SpecfitError("targets with dense layers among the MoE layers are not supported")
     context = number("max_position_embeddings")
     window = config.get("sliding_window") if config.get("use_sliding_window", True) else None
-    if window and window < context:
+    if window and window < context and not family_of(config).windowed:
         raise SpecfitError(
             f"the target attends to a sliding window of {window} tokens, which this engine does "
             "not do; it supports full attention"

@@ -57,12 +57,27 @@ class LoadedModel:
 
     @property
     def activation(self) -> Any:
-        return ACT2FN[self.model.config.hidden_act]
+        return self._functions[0]
 
     @property
     def lift(self) -> Any:
         """What the up projection goes through before the product; None: nothing."""
-        return None
+        return self._functions[1]
+
+    @property
+    def family(self) -> Family:
+        return family_of({"model_type": self.model.config.model_type})
+
+    @property
+    def _functions(self) -> tuple[Any, Any]:
+        config = self.model.config
+        own = self.family.functions
+        return (ACT2FN[config.hidden_act], None) if own is None else own(config)
+
+    @property
+    def windows(self) -> list[int | None]:
+        """Of each layer, the columns back that it attends to, itself included; None: all."""
+        return [window_of(layer) for layer in self.model.model.layers]
 
     @property
     def format(self) -> ExpertFormat:
@@ -125,10 +140,16 @@ def check_loadable(checkpoint: Checkpoint, num_layers: int | None) -> tuple[Fami
     return family, geometry, model
 
 
+def window_of(layer: Any) -> int | None:
+    window = getattr(layer.self_attn, "sliding_window", None)
+    return None if window is None else int(window)
+
+
 def skeleton(config: Any) -> Any:
     """The model on the meta device, every layer's experts detached: shapes without bytes."""
     config.quantization_config = None  # read by a scheme, not by transformers
-    config._attn_implementation = "sdpa"  # eager attention is silently wrong with a boolean mask
+    # Not eager: transformers' eager attention is silently wrong with a boolean mask.
+    config._attn_implementation = family_of({"model_type": config.model_type}).attention
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     for index, layer in enumerate(model.model.layers):

@@ -82,10 +82,9 @@ GROUPS = (128, 64, 32)
 """Sizes that int4 checkpoints have, the usual one first."""
 
 
-def kind_of(name: str, config: Mapping[str, Any]) -> Kind:
-    """For a model with these config fields. Raises SpecfitError where no group size fits it."""
-    geometry = geometry_of(config)
-    sizes = geometry.hidden, geometry.intermediate
+def kind_of(name: str, hidden: int, intermediate: int) -> Kind:
+    """For experts of these sizes. Raises SpecfitError where no group size fits them."""
+    sizes = hidden, intermediate
     group = next((g for g in GROUPS if not any(size % g for size in sizes)), None)
     if group is None and not name.startswith("fp8"):
         raise SpecfitError(
@@ -118,7 +117,8 @@ def quantised_copy(source: Path, name: str, cache: Path) -> Path:
     working = cache / f"{folder.name}.{uuid.uuid4().hex[:8]}.partial"
     print(f"specfit: a copy of {source} in {name} is made in {folder}", file=sys.stderr)
     try:
-        quantise_checkpoint(source, working, kind_of(name, checkpoint.config))
+        shape = geometry_of(checkpoint.config)
+        quantise_checkpoint(source, working, kind_of(name, shape.hidden, shape.intermediate))
         working.replace(folder)
     except OSError as error:
         if not folder.is_dir():  # another process was not first

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from specfit.base.types import SpecfitError
-from specfit.experts.expert_format import ExpertFormat, Layout, plain_format
+from specfit.experts.expert_format import ExpertFormat, Layout, PlainLayout, plain_format
 from specfit.models.target.family import Family, Geometry
 from specfit.models.target.shards import FLOATS, Entry
 
@@ -42,6 +42,8 @@ class Scheme:
 
     method = "none"
     """`quant_method` of the config."""
+    bias: torch.dtype | None = None
+    """Of the experts' biases, where a checkpoint of this scheme has them."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -80,6 +82,11 @@ class Scheme:
     def nominal(self) -> Layout | None:
         """Of the experts, by the config alone."""
         return None
+
+    def nominal_format(self, geometry: Geometry, dtype: torch.dtype) -> ExpertFormat:
+        """What the config alone says; a scale's dtype, which it does not say, is the usual one."""
+        layout = self.nominal() or PlainLayout(dtype)
+        return ExpertFormat(geometry.hidden, geometry.intermediate, dtype, layout, self.bias)
 
     def expert_format(
         self, family: Family, geometry: Geometry, dtype: torch.dtype, headers: Headers
