@@ -1,6 +1,7 @@
 """Grouped experts in Triton: gate, up, silu and down of many experts in two launches, from slots.
 
-Quantised experts are widened tile by tile on the way. For forwards of 1 to 32 rows and 1 to 128 experts, which read far more weights than activations.
+For forwards of 1 to 32 rows and 1 to 128 experts, which read far more weights than activations;
+quantised experts are widened tile by tile on the way.
 A program computes one tile of up to 16 places of one item for some output columns; products are
 summed in float32 in one fixed order, so neither the grouping nor the block's place changes a bit.
 """
