@@ -3,9 +3,9 @@
     python -m specfit.replay recording=<id> selector=specfit gpu=rtx4090
     python scripts/studies/study.py formats results/replays/<run id>
 
-The card of the replay's profile takes as many slots as fit (`cache_slots=fit`), experts as many bytes
-as the format has, and every system decodes under real routes, one seed of each grafting. Texts and
-acceptances are the donor's in every format: what rounding does to them is not in here.
+The card of the replay's profile takes as many slots as fit (`cache_slots=fit`), experts have the
+bytes of the format, and every system decodes under real routes, one seed of each grafting. Texts
+and acceptances are the donor's in every format: what rounding does to them is not in here.
 """
 
 from __future__ import annotations

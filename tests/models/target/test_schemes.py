@@ -127,7 +127,8 @@ def widened(name: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tens
                 "fp8-channel": ("", (1, columns)),
                 "fp8-tensor": ("", (rows, columns)),
             }[name]
-            plain[key] = scaled(tensor, tensors[f"{key}_scale{suffix}"], tile)
+            scale = tensors[f"{key}_scale{suffix}"]
+            plain[key] = scaled(tensor, scale.reshape(-1, 1) if suffix == "" else scale, tile)
         elif tensor.dtype == torch.float32 and "scale" not in key:
             plain[key] = tensor
     return plain
@@ -243,6 +244,23 @@ def test_a_forward_is_bit_identical_to_that_of_a_plain_checkpoint_of_the_same_nu
             assert target._kv._stored is not None
             stories.append(target._kv._stored[:, :, :, : target.length])
         assert torch.equal(*stories), dtype
+
+
+def test_groups_may_mix_in_one_file(folder: Callable[[str], Path], tmp_path: Path) -> None:
+    """FP8 attention beside int4 experts."""
+    eight, four = (tensors_of(folder(name)) for name in ("fp8-channel", "int4"))
+    mixed = {k: v for k, v in eight.items() if ".experts." not in k}
+    mixed |= {k: v for k, v in four.items() if ".experts." in k}
+    made = edited(folder("int4"), tmp_path / "mixed", lambda t: (t.clear(), t.update(mixed)))
+    fields = json.loads((made / "config.json").read_text())
+    groups = [dict(KINDS[n].config)["config_groups"]["group_0"] for n in ("fp8-channel", "int4")]
+    fields["quantization_config"]["config_groups"] = {"group_0": groups[0], "group_1": groups[1]}
+    (made / "config.json").write_text(json.dumps(fields))
+    loaded = load(made)
+    assert torch.equal(loaded.store.block(1, 5), load(folder("int4")).store.block(1, 5))
+    name = "model.layers.1.self_attn.o_proj.weight"
+    theirs = load(folder("fp8-channel")).model.state_dict()[name]
+    assert torch.equal(loaded.model.state_dict()[name], theirs)
 
 
 # -- one sentence --------------------------------------------------------------------------------

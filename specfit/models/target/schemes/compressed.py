@@ -127,7 +127,8 @@ class Compressed(Scheme):
     def written(self, weight: str, matrix: torch.Tensor, layout: Layout) -> dict[str, torch.Tensor]:
         values, scale = layout.quantise(matrix)
         if not isinstance(layout, Int4Layout):
-            return {weight: values, weight + SCALE: scale}
+            stored = scale.reshape(1) if scale.numel() == 1 else scale
+            return {weight: values, weight + SCALE: stored}
         shape = torch.tensor(matrix.shape)
         return {weight + PACKED: values, weight + SCALE: scale, weight + SHAPE: shape}
 
