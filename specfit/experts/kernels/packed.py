@@ -90,7 +90,10 @@ def packed_shape(format: ExpertFormat) -> PackedShape | None:
         return None
     item = format.storage.itemsize
     at = [offset // item for offset in format.offsets]
-    offsets = tuple((*at[m * each : (m + 1) * each], 0, 0)[:3] for m in range(3))
+    firsts = (0, each, 2 * each)
+    offsets = tuple(
+        (at[i], at[i + 1] if each > 1 else 0, at[i + 2] if each > 2 else 0) for i in firsts
+    )
     wide, narrow = format.hidden, format.intermediate
     tiles: tuple[tuple[int, int], ...] = ((1, 1), (1, 1))
     kind, scale = PLAIN, torch.float32

@@ -154,7 +154,8 @@ def quantise_checkpoint(source: Path, folder: Path, kind: Kind) -> None:
 
 def _quantised(checkpoint: Checkpoint, shard: str, kind: Kind) -> dict[str, torch.Tensor]:
     scheme = SCHEMES[kind.config["quant_method"]](kind.config, str(checkpoint.folder))
-    opened, tensors = checkpoint.shard(shard), {}
+    opened = checkpoint.shard(shard)
+    tensors: dict[str, torch.Tensor] = {}
     for name, entry in opened.entries.items():
         tensor = opened.read(entry)
         if _is_quantised(checkpoint.family, name):

@@ -37,9 +37,10 @@ def formats_sheet(halves: Sequence[HalfReal]) -> Sheet:
     for half in halves:
         sizes: Mapping[str, int] = half.document["expert_bytes"]
         for name, slots, changes in _settings(half):
-            place = changes["gpu.fixed_ms"], changes["gpu.link_gbps"]
-            head = (half.workload.label, name, exact(sizes[name] / 1e6), slots, *map(exact, place))
-            rows.append((*head, *_cells(half, slots, changes)))
+            place = [exact(changes[key]) for key in ("gpu.fixed_ms", "gpu.link_gbps")]
+            size = exact(sizes[name] / 1e6)
+            cells = _cells(half, slots, changes)
+            rows.append((half.workload.label, name, size, slots, *place, *cells))
     note = "One seed of each grafting; brackets: least and greatest over graftings."
     return Sheet("Formats at the slots that fit the card", tuple(columns), tuple(rows), note)
 

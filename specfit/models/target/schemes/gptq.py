@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict, Field
 
 from specfit.base.types import SpecfitError
 from specfit.experts.expert_format import Layout
 from specfit.experts.layouts.int4 import SYMMETRIC_ZERO
-from specfit.models.schema import by_model
+from specfit.models.schema import File, by_model
 from specfit.models.target.schemes.packed import PackedScheme, tensor_names, turned
 from specfit.models.target.schemes.scheme import NAMES, Headers, Stored
 
 
-class _Config(BaseModel):
+class _Config(File):
     """Of a GPTQ config, what changes a value; the rest says how the numbers were found."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     bits: int
     group_size: int
@@ -28,7 +28,7 @@ class _Config(BaseModel):
     desc_act: bool = False
     checkpoint_format: str = "gptq"
     pack_dtype: str = "int32"
-    dynamic: dict[str, Any] = {}
+    dynamic: dict[str, Any] = Field(default_factory=dict)
 
 
 class Gptq(PackedScheme):
