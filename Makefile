@@ -54,8 +54,8 @@ bench: $(STAMP) ## every scripts/bench/*.py; rows go to results/bench
 ASKED = $(if $(SUITE),--suite $(SUITE)) $(if $(SIZE),--size $(SIZE)) $(if $(REPEATS),--repeats $(REPEATS)) \
 	$(if $(RESULTS),--results $(RESULTS))
 
-plan: $(STAMP) ## what reproduce would run: cells, minutes, disk, what is there
-	@$(BIN)/python scripts/plan.py $(ASKED) -- $(ARGS)
+plan: $(STAMP) ## what reproduce would run: a line a suite, or CELLS=1; minutes, disk, what is there
+	@$(BIN)/python scripts/plan.py $(ASKED) $(if $(CELLS),--cells) -- $(ARGS)
 
 reproduce: $(STAMP) ## runs what the suites of experiments/ need and is missing
 	@$(BIN)/python scripts/reproduce.py $(ASKED) $(if $(LAUNCHER),--launcher $(LAUNCHER)) -- $(ARGS)

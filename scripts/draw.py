@@ -1,6 +1,7 @@
 """Every table and figure from the rows that are there, in one process.
 
     python scripts/draw.py [table_2 figure_4 ..] [--tables] [--results results] [overrides]
+    python scripts/draw.py figure_1 --cycle results/bench/anatomy_<id>.json
 
 Each is made in memory first and written whole. One whose rows are missing is not written; what
 makes them is printed, once each, and the exit code is 2. `results/artifacts.json` lists what there
@@ -29,10 +30,12 @@ def main(argv: list[str] | None = None) -> int:
     parser = options_of(__doc__)
     parser.add_argument("--tables", action="store_true", help="no figures (and no matplotlib)")
     parser.add_argument("--only", nargs="+", default=[], help="the same as names alone")
+    parser.add_argument("--cycle", type=Path, help="figure 1 of this file of the study anatomy")
     options = parser.parse_intermixed_args(argv)
     named, options.arguments = split_names(options.arguments)
     names = names_of(options.tables, [*options.only, *named], options.results)
     reader, out = reader_of(options)
+    reader.cycle = options.cycle
     code = draw(reader, out, names, variant_words(options), index=not options.tables)
     picture = out / "figures" / f"{FRONT}.png"
     is_plain = options.results.resolve() == IMAGES.parents[1] / "results" and not reader.variant

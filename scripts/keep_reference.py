@@ -63,11 +63,11 @@ def finished_suite(name: str, results: Path) -> Suite:
 def keep(fresh: list[Suite], results: Path, reference: Path) -> None:
     """`fresh` from `results`, every other suite of the reference from what is packed already."""
     places: dict[tuple[str, str], tuple[Cell, Path]] = {}
-    suites = {suite.artefact: (suite, results) for suite in fresh}
+    suites = {suite.artifact: (suite, results) for suite in fresh}
     for path in sorted((reference / "suites").glob("*.json")):
         suite = read_suite(reference, path.stem)
         if suite is not None:
-            suites.setdefault(suite.artefact, (suite, reference))
+            suites.setdefault(suite.artifact, (suite, reference))
     for suite, place in suites.values():
         for cell in suite.cells:
             if (cell.kind, cell.id) not in places or place == results:

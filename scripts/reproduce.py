@@ -11,14 +11,17 @@ from; for another size or other overrides into a folder of its own there.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+from pathlib import Path
 
 from specfit.base.entry import needs_extras, print_error, script
 
 with needs_extras():
     from specfit.base.types import SpecfitError
-    from specfit.workflows.suites.asking import parser_of, plans_of
-    from specfit.workflows.suites.planning import Planned
+    from specfit.report.run_summary import counted
+    from specfit.storage.suite import FULL
+    from specfit.workflows.suites.planning import Planned, parser_of, plans_of
     from specfit.workflows.suites.running import Failed
 
 
@@ -38,7 +41,8 @@ def main() -> int:
     plans = plans_of(options)
     left = todo(plans, options.results)
     cells = sum(len(plan.planned) for plan in plans)
-    say(f"{cells} cells of {len(plans)} suites; {len(left)} to run, the rest is there")
+    whole = f"{counted(cells, 'cell')} of {counted(len(plans), 'suite')}"
+    say(f"{whole}; {len(left)} to run, the rest is there")
     failed = []
     if options.launcher:
         failed = launched(left, options)
@@ -51,11 +55,22 @@ def main() -> int:
         lacking = len(plan.suite.missing(options.results))
         state = f"{lacking} of {len(plan.planned)} missing" if lacking else "complete"
         say(f"{plan.suite.write(options.results)}: {state}")
+    if not failed and not refused:
+        say(f"next: {next_command(options)}")
     for sentence in sentences(failed):
         print_error(SpecfitError(sentence))
     for one in refused:
         print_error(SpecfitError(f"refused: {one.cell.label}: {one.refusal}"))
     return 2 if failed or refused else 0
+
+
+def next_command(options: argparse.Namespace) -> str:
+    """What draws these rows."""
+    words = ["make figures report"]
+    words += [f"SIZE={options.size}"] if options.size != FULL else []
+    words += [f"RESULTS={options.results}"] if options.results != Path("results") else []
+    words += [f"ARGS={shlex.quote(' '.join(options.overrides))}"] if options.overrides else []
+    return " ".join(words)
 
 
 def launched(left: list[Planned], options: argparse.Namespace) -> list[Failed]:

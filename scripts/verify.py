@@ -21,9 +21,8 @@ from specfit.base.entry import needs_extras, print_error, script
 with needs_extras():
     from specfit.base.types import SpecfitError
     from specfit.storage.suite import REFERENCE, Suite, read_suite, variant_of
-    from specfit.workflows.suites.asking import parser_of, plans_of
     from specfit.workflows.suites.comparing import DIFFERENT, Compared, compare_runs
-    from specfit.workflows.suites.planning import Plan
+    from specfit.workflows.suites.planning import Plan, parser_of, plans_of
     from specfit.workflows.suites.running import run_all, todo
 
 DEFAULT = "verify"
@@ -35,7 +34,7 @@ def main() -> int:
     options.suite = options.suite or [DEFAULT]
     from specfit.workflows.progress import say
 
-    kept = {name: reference_of(name, options) for name in options.suite}
+    reference = {name: reference_of(name, options) for name in options.suite}
     with tempfile.TemporaryDirectory(prefix="specfit-verify-") as scratch:
         say(f"running again below {scratch}")
         results, options.results = options.results, Path(scratch)
@@ -44,7 +43,7 @@ def main() -> int:
         compared = [
             one
             for plan in plans
-            for one in compare(plan, kept[plan.suite.artefact], results, options.results)
+            for one in compare(plan, reference[plan.suite.artifact], results, options.results)
         ]
         say(shown(compared))
     if failed:
@@ -65,13 +64,13 @@ def reference_of(name: str, options: object) -> Suite:
     )
 
 
-def compare(plan: Plan, kept: Suite, results: Path, scratch: Path) -> list[Compared]:
+def compare(plan: Plan, reference: Suite, results: Path, scratch: Path) -> list[Compared]:
     """Cell by cell, by label: an id may be another one here. What a script measured is left out."""
-    place = results / REFERENCE if not kept.missing(results / REFERENCE) else results
-    there = {(cell.label, cell.repeat): cell for cell in kept.cells}
+    place = results / REFERENCE if not reference.missing(results / REFERENCE) else results
+    there = {(cell.label, cell.repeat): cell for cell in reference.cells}
     return [
         compare_runs(
-            f"{plan.suite.artefact}: {cell.label}",
+            f"{plan.suite.artifact}: {cell.label}",
             cell.path(scratch),
             there[cell.label, cell.repeat].path(place),
         )

@@ -8,8 +8,8 @@ import sys
 from specfit.base.entry import needs_extras
 
 with needs_extras():
-    from specfit.workflows.calibrate import calibrate
     from specfit.workflows.hydra_cli import hydra_command
+    from specfit.workflows.live_run import calibrate
 
 if __name__ == "__main__":
     sys.exit(hydra_command(calibrate))

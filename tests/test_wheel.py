@@ -1,4 +1,4 @@
-"""A wheel, unpacked anywhere, has its config groups and weights, and runs from another folder."""
+"""A wheel and an editable install find their config groups and weights from another folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 
@@ -22,14 +24,18 @@ print(made.gpu.name, sorted(path.name for path in locate(made.model.path).iterdi
 """
 
 
+def copied(folder: Path) -> Path:
+    """What a build reads, so that nothing is written into the checkout."""
+    for name in ("specfit", "conf"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that nothing is written into the checkout."""
-    copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("specfit", "conf"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy / name)
+    copy, out = copied(tmp_path_factory.mktemp("source")), tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
     done = subprocess.run(
         [*build, "--quiet", "--wheel-dir", str(out), str(copy)], capture_output=True, text=True
@@ -41,9 +47,9 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "site"
 
 
-def seen_from(folder: Path, package: Path) -> list[str]:
+def seen_from(folder: Path, package: Path, python: str = sys.executable) -> list[str]:
     environment = os.environ | {"PYTHONPATH": str(package), "PYTHONSAFEPATH": "1"}
-    command = [sys.executable, "-c", SEEN]
+    command = [python, "-c", SEEN]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -57,6 +63,33 @@ def test_a_wheel_finds_its_groups_and_weights(unpacked: Path, tmp_path: Path) ->
 
 def test_a_bare_checkout_finds_those_at_its_top(tmp_path: Path) -> None:
     assert seen_from(tmp_path, ROOT)[0] == f"{ROOT / 'conf'} True"
+
+
+@pytest.mark.slow
+def test_an_editable_install_finds_those_of_its_source(tmp_path: Path) -> None:
+    """In an environment that borrows this one's libraries; a change is seen at once."""
+    source, home = tmp_path / "source", tmp_path / "env"
+    source.mkdir()
+    copied(source)
+    venv.create(home)
+    python, libraries = str(home / "bin" / "python"), sysconfig.get_path("purelib")
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    done = subprocess.run(
+        [*install, "--no-build-isolation", "--editable", str(source)],
+        env=os.environ | {"PYTHONPATH": libraries},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    conf, _ = seen_from(tmp_path, Path(libraries), python)
+    assert conf == f"{source / 'conf'} True"
+    (source / "conf" / "gpu" / "rtx4090.yaml").unlink()
+    shows = "from specfit.base import paths; print(*paths.CONF.rglob('rtx*'))"
+    environment = os.environ | {"PYTHONPATH": libraries, "PYTHONSAFEPATH": "1"}
+    left = subprocess.run(
+        [python, "-c", shows], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert (left.returncode, left.stdout.strip()) == (0, ""), left.stderr
 
 
 def test_the_wheel_holds_what_git_tracks(unpacked: Path) -> None:

@@ -107,8 +107,8 @@ def runtime_of(kernel: str) -> Any:
     from specfit.decoding.resolve import resolve
     from specfit.workflows.hydra_cli import config_of
 
-    told = ["selector=ar_cache", "cache_slots=all", "gpu=local", "device=cpu"]
-    config = config_of([*told, f"gpu.kernel={kernel}"])
+    overrides = ["selector=ar_cache", "cache_slots=all", "gpu=local", "device=cpu"]
+    config = config_of([*overrides, f"gpu.kernel={kernel}"])
     spec = resolve(config)
     live._kept.clear()  # each has dense weights and slots of its own
     return live.build_runtime(spec, spec.slots, drafts=False)

@@ -73,8 +73,8 @@ def load(folder: Path, device: str) -> dict[str, Any]:
     seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - used
     dense = sum(p.numel() * p.element_size() for p in loaded.model.parameters())
     moved = loaded.store.total_bytes + dense
-    kept = loaded.store.total_bytes + (dense if device == "cpu" else 0)
-    above = peak_bytes() - kept
+    resident = loaded.store.total_bytes + (dense if device == "cpu" else 0)
+    above = peak_bytes() - resident
     return {
         "store_bytes": loaded.store.total_bytes,
         "dense_bytes": dense,

@@ -23,6 +23,7 @@ with needs_extras():
     import numpy as np
 
     from specfit.base.interfaces import Selector
+    from specfit.base.published import QWEN3_30B_A3B
     from specfit.base.types import PROBABILITY_ONE, DraftTree, Request, Routes
     from specfit.decoding.decoder import Decoder
     from specfit.decoding.replay.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
@@ -34,10 +35,10 @@ with needs_extras():
     from specfit.selection.selectors import NoDraft, SpecFit, TopProbability
     from specfit.storage.recording.requests import RecordedRequest, pools_of
 
-EXPERTS, TOP_K, SLOTS, PROMPT = 128, 8, 48, 60
+EXPERTS, TOP_K, SLOTS, PROMPT = QWEN3_30B_A3B.experts, QWEN3_30B_A3B.top_k, 48, 60
 LEVELS = (2, 4, 4, 4, 4)
 RIGHT = 0.75  # chance that a level holds the right token below a right one
-EXPERT_BYTES = 9_437_184
+EXPERT_BYTES = QWEN3_30B_A3B.expert_bytes()
 GOALS = {8: 5000, 48: 500}
 PROFILE = Profile("bench", link_gbps=25.0, fixed_ms=70.0)
 

@@ -23,7 +23,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from specfit.base.entry import needs_extras, script
 
@@ -42,18 +41,11 @@ with needs_extras():
     from specfit.storage.rows import RunRows, load_run
     from specfit.storage.run_folder import RunStore
     from specfit.storage.tables import cycles_table, to_frame
-    from specfit.workflows.execute import Job, execute, run_id_of
+    from specfit.workflows.execute import Job, Watcher, execute, run_id_of
     from specfit.workflows.studies.rules import states_of
     from specfit.workflows.studies.stored import stored_config
 
 SELECTORS = ("ar", "ar_cache", "eagle3", "eagle3_cache", "specfit")
-
-
-class Silent:
-    """A watcher of runs that shows nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,7 @@ class Comparison:
     def __init__(self, folder: Path, spec: RunSpec, recording: Recording) -> None:
         self._spec, self._store = spec, RunStore(folder.parent, folder.name)
         self._recording = recording
-        outcome = execute(spec, replay_runtime, Silent(), below="replays")
+        outcome = execute(spec, replay_runtime, Watcher(), below="replays")
         self._fit: Calibration | None = outcome.calibration
         self._live, self._again = load_run(folder), load_run(outcome.folder)
 
@@ -116,7 +108,7 @@ class Comparison:
     def _alone(self, request_id: str) -> pd.DataFrame:
         """The request as the live run found it: its residency, and the cycles before it."""
         job = Job(self._spec, replay_runtime, self._fit)
-        part = job.replay_one(request_id, self._store, Silent())
+        part = job.replay_one(request_id, self._store, Watcher())
         return to_frame(cycles_table(self._live.info.run_id, part.cycles))
 
     # -- why ---------------------------------------------------------------------------------------

@@ -14,12 +14,12 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from specfit.base.entry import needs_extras, script
+from specfit.base.published import QWEN3_30B_A3B
 
 with needs_extras():
     import pandas as pd
@@ -83,14 +83,14 @@ class Check:
         from specfit.decoding.live import build_runtime
         from specfit.decoding.oracle_texts import is_scripted, make_script
         from specfit.storage.rows import load_run
-        from specfit.workflows.execute import execute
+        from specfit.workflows.execute import Watcher, execute
 
         spec = self.spec(overrides)
         if spec.kind.needs_cost:
             assume_cost(spec, self.scratch, *self.cost)
         if is_scripted(spec):
-            make_script(spec, lambda f: execute(f, build_runtime, Silent()) and None, print)
-        return load_run(execute(spec, build_runtime, Silent()).folder)
+            make_script(spec, lambda f: execute(f, build_runtime, Watcher()) and None, print)
+        return load_run(execute(spec, build_runtime, Watcher()).folder)
 
 
 def assume_cost(spec: Any, results: Path, base_ms: float, expert_us: float) -> None:
@@ -106,13 +106,6 @@ def assume_cost(spec: Any, results: Path, base_ms: float, expert_us: float) -> N
     cost = {"intercepts_ns": [base_ms * 1e6 for _ in sizes], "expert_ns": expert_us * 1e3}
     document = {"identity": wanted, "cost": cost, "probe_count": 0, "leave_one_state_out": {}}
     path.write_text(json.dumps(document), encoding="utf-8")
-
-
-class Silent:
-    """A watcher of runs that shows nothing."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_: None
 
 
 # -- sections: each returns (passed, None where nothing is judged; figures) ------------------------
@@ -178,13 +171,13 @@ def probe_dummy(check: Check) -> tuple[bool | None, Figures]:
 
 def probed(check: Check, overrides: list[str], slots: int) -> tuple[bool | None, Figures]:
     from specfit.decoding.live import build_runtime
-    from specfit.workflows.execute import execute
+    from specfit.workflows.execute import Watcher, execute
     from specfit.workflows.probing.probe import GOAL, report
     from specfit.workflows.probing.profile import probe_machine
     from specfit.workflows.probing.trials import prepare
 
     config = check.spec(overrides).config
-    prepare(config, lambda spec: execute(spec, build_runtime, Silent()) and None, print)
+    prepare(config, lambda spec: execute(spec, build_runtime, Watcher()) and None, print)
     found = probe_machine(config, slots)
     for line in report(found):
         print(line)
@@ -223,7 +216,7 @@ def dummy(check: Check) -> tuple[bool | None, Figures]:
         figures[name] = numbers(rows)
         if name == "ar_48":  # what a cycle costs without its copies, and a copy
             row = figures[name]
-            block_mb = 3 * 2 * 2048 * 768 / 1e6
+            block_mb = QWEN3_30B_A3B.expert_bytes() / 1e6
             gbps = row["achieved_h2d_gbps"] or 10.0
             check.cost = row["cycle_ms"] - row["wait_ms"], block_mb / gbps * 1e3
             figures["assumed_cost"] = {"base_ms": check.cost[0], "expert_us": check.cost[1]}

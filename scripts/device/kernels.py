@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from specfit.base.published import QWEN3_30B_A3B
 from specfit.experts.arithmetic import Arithmetic, LayerWork, LoopArithmetic, sort_by_item
 from specfit.experts.kernels.grouped import GroupedArithmetic
 
-HIDDEN, INNER, EXPERTS, TOP_K = 2048, 768, 128, 8
+HIDDEN, INNER = QWEN3_30B_A3B.hidden, QWEN3_30B_A3B.intermediate
+EXPERTS, TOP_K = QWEN3_30B_A3B.experts, QWEN3_30B_A3B.top_k
 SHARE_GOAL = 0.6  # of the memory's bandwidth, weights alone counted
 LIMITS = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from specfit.base.entry import needs_extras, script
+from specfit.base.published import QWEN3_30B_A3B
 
 with needs_extras():
     import torch
@@ -34,15 +35,15 @@ Tensors = list[tuple[str, tuple[int, ...]]]
 class Shapes:
     """Qwen3-30B-A3B's, unless told otherwise."""
 
-    layers: int = 48
-    hidden: int = 2048
-    experts: int = 128
-    top_k: int = 8
-    intermediate: int = 768
-    heads: int = 32
-    kv_heads: int = 4
-    head_dim: int = 128
-    vocabulary: int = 151936
+    layers: int = QWEN3_30B_A3B.layers
+    hidden: int = QWEN3_30B_A3B.hidden
+    experts: int = QWEN3_30B_A3B.experts
+    top_k: int = QWEN3_30B_A3B.top_k
+    intermediate: int = QWEN3_30B_A3B.intermediate
+    heads: int = QWEN3_30B_A3B.heads
+    kv_heads: int = QWEN3_30B_A3B.kv_heads
+    head_dim: int = QWEN3_30B_A3B.head_dim
+    vocabulary: int = QWEN3_30B_A3B.vocabulary
 
     def config(self) -> dict[str, Any]:
         return {

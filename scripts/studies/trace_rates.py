@@ -78,8 +78,8 @@ def show_lru(
     print(f"{'slots':>7}{'here':>9}{'published':>12}")
     rates = {count: lru_hits(traces, experts, count).rate for count in slots}
     for count, found in rates.items():
-        told = f"{LRU[count]:.2f}" if is_public and count in LRU else "-"
-        print(f"{count:7d}{found:9.3f}{told:>12}")
+        published = f"{LRU[count]:.2f}" if is_public and count in LRU else "-"
+        print(f"{count:7d}{found:9.3f}{published:>12}")
     return rates
 
 
@@ -129,14 +129,15 @@ def show_policies(
         rates = [row["hits"][name] / row["demand"] for name in names]
         print(f"{row['tokens']:4d}{row['slots']:7d}" + "".join(f"{r:13.3f}" for r in rates))
     plain = [row for row in rows if row["tokens"] == 1]
-    layers, asked = rest[0].shape[1], sum(map(len, rest))
+    layers, demanded = rest[0].shape[1], sum(map(len, rest))
     if layers != billed_layers():
         print(f"\nno speeds: {PROFILE} bills a model of {billed_layers()} layers, not {layers}")
         return rows
     print(f"\nAR tokens/s (modelled by profile {PROFILE}), the same traces\n{head}")
     for row in plain:
         row["ar_tokens_per_s"] = {
-            name: plain_speed((row["demand"] - row["hits"][name]) / asked, layers) for name in names
+            name: plain_speed((row["demand"] - row["hits"][name]) / demanded, layers)
+            for name in names
         }
         speeds = "".join(f"{speed:13.2f}" for speed in row["ar_tokens_per_s"].values())
         print(f"{1:4d}{row['slots']:7d}{speeds}")

@@ -25,6 +25,7 @@ from specfit.decoding.spec import (
     SHIPPED_TOKENIZERS,
     RunSpec,
     locate,
+    profile_advice,
     profile_of,
     settle_slots,
 )
@@ -196,8 +197,8 @@ def resolve(config: RunConfig, split: str = "evaluation") -> LiveRunSpec:
     clock = choose_clock(config.gpu.clock, profile, device_name)
     slots, notes = _fitting_slots(config, checkpoint, clock, device, profile)
     bill = billing(config.gpu.billed, geometry.layers, expert_bytes(config, checkpoint))
-    if config.gpu.advice and clock == "modelled":
-        notes += (f"profile {profile.name}: {config.gpu.advice}",)
+    if clock == "modelled":
+        notes += profile_advice(config.gpu)
     parts = geometry, kind, slots, profile, bill, clock, device_name, notes, checkpoint, device
     return LiveRunSpec(config, *parts, split=split)
 
@@ -259,10 +260,10 @@ def _fitting_slots(
     return slots, notes
 
 
-def find_device(asked: str) -> tuple[torch.device, str]:
-    if asked == "cuda" and not torch.cuda.is_available():
+def find_device(requested: str) -> tuple[torch.device, str]:
+    if requested == "cuda" and not torch.cuda.is_available():
         raise SpecfitError("device=cuda, but no CUDA device or driver was found; use device=cpu")
-    if asked == "cpu" or not torch.cuda.is_available():
+    if requested == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu"), cpu_name() or platform.machine()
     settle_backend()
     return torch.device("cuda"), torch.cuda.get_device_name()

@@ -6,11 +6,14 @@ Neither torch nor transformers is needed here.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
+
+from omegaconf import OmegaConf
 
 from specfit.base import paths
 from specfit.base.config import GpuConfig, RunConfig, hashed_part
@@ -165,6 +168,11 @@ class RunSpec(ABC):
         ...
 
     @property
+    def timed(self) -> str:
+        """The word that goes with every time of this run."""
+        return "modelled" if self.clock == "modelled" else "measured"
+
+    @property
     def tokenizer_identity(self) -> str | None:
         """What stands for model.tokenizer in a run's id: its content, not where it lies."""
         return self.config.model.tokenizer
@@ -252,21 +260,38 @@ def settle_slots(
     config: RunConfig, experts: int, fit: Callable[[], tuple[int, str]] | None = None
 ) -> tuple[int, tuple[str, ...]]:
     """Slots per layer, and sentences about them. `fit` counts what the device holds."""
-    asked = config.cache_slots
+    requested = config.cache_slots
     if config.is_uncached:
         name = config.selector.name
         return 0, (f"{name} is the paper's uncached system: cache_slots is 0; see {name}_cache",)
-    if asked == "all":
+    if requested == "all":
         return experts, ()
-    if asked == "fit":
+    if requested == "fit":
         if fit is None:
             raise SpecfitError("cache_slots=fit needs a device to fit into; use a number")
         slots, note = fit()
         return slots, (note,)
-    assert isinstance(asked, int)
-    if asked > experts:
-        raise SpecfitError(f"cache_slots is {asked}, but a layer has {experts} experts; use all")
-    return asked, ()
+    assert isinstance(requested, int)
+    if requested > experts:
+        raise SpecfitError(
+            f"cache_slots is {requested}, but a layer has {experts} experts; use all"
+        )
+    return requested, ()
+
+
+def stored_profile(name: str) -> dict[str, Any]:
+    """The values in the profile's own file; none of a profile that has no file in conf/gpu."""
+    path = paths.CONF / "gpu" / f"{name}.yaml"
+    stored: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.exists() else {}
+    return dict(stored)
+
+
+def profile_advice(gpu: GpuConfig) -> tuple[str, ...]:
+    """The profile's sentence for its reader, unless a value that it names has been set."""
+    stored = stored_profile(gpu.name)
+    named = re.findall(r"gpu\.(\w+)=", gpu.advice or "")
+    is_obeyed = any(key in stored and stored[key] != getattr(gpu, key) for key in named)
+    return () if not gpu.advice or is_obeyed else (f"profile {gpu.name}: {gpu.advice}",)
 
 
 def profile_of(gpu: GpuConfig) -> Profile:

@@ -143,9 +143,11 @@ def calibration_rows(config: RunConfig, evaluated: Sequence[Example]) -> list[Ex
     else:
         raise SpecfitError(f"calibration needs rows: set {key} to a JSON-lines file")
     chosen = rows[-sources.GSM8K_CALIBRATION_ROWS :][:CANDIDATES]
-    asked = {text for example in evaluated for text in example.texts(config.dataset.document)}
+    evaluated_texts = {
+        text for example in evaluated for text in example.texts(config.dataset.document)
+    }
     for example in chosen:
-        if asked.intersection(example.texts(dataset.document)):
+        if evaluated_texts.intersection(example.texts(dataset.document)):
             raise SpecfitError(
                 f"calibration row {example.example_id} of {path or dataset.hub} is evaluated too; "
                 f"set {key} to rows of the train split"

@@ -14,10 +14,7 @@ import torch
 from specfit.base.types import SpecfitError
 from specfit.experts.expert_format import ExpertFormat
 from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_layers, release
-from specfit.hardware.memory import GB, host_memory
-
-MOST_RESERVED = 1 << 30
-"""Host memory left beside a large store: Python, torch, one dense tensor on its way."""
+from specfit.hardware.memory import GB, host_memory, with_room
 
 
 def refuse_without_memory(total_bytes: int) -> None:
@@ -26,7 +23,7 @@ def refuse_without_memory(total_bytes: int) -> None:
     Raises SpecfitError where this machine's free memory does not hold experts of so many bytes.
     """
     usable = host_memory().usable
-    needed = total_bytes + min(MOST_RESERVED, total_bytes // 8)
+    needed = with_room(total_bytes)
     if usable is not None and needed > usable:
         raise SpecfitError(
             f"the experts need {total_bytes / GB:.1f} GB of host memory, "
@@ -141,10 +138,10 @@ class ExpertStore:
         """
         assert self._frozen and self.lock_report is None, "a loaded store is locked once"
         addresses = [blocks.data_ptr() for blocks in self._blocks]
-        counts, held, refused = lock_layers(
+        counts, registered, refused = lock_layers(
             registrar, addresses, self.block_bytes, self.experts, chunk_bytes
         )
-        weakref.finalize(self, release, registrar, held)
+        weakref.finalize(self, release, registrar, registered)
         self._locked[:] = counts
         locked = int(self._locked.sum()) * self.block_bytes
         self.lock_report = LockReport(locked, self.total_bytes, refused)

@@ -184,8 +184,8 @@ def read_sums(path: Path, shape: PackShape) -> np.ndarray:
         raise SpecfitError(f"{path} cannot be read ({error.strerror}); delete it") from None
     except ValueError:
         raise damaged(path, "its header is not readable") from None
-    told = shape.header.items()
-    if header.get("format") != MAGIC or any(header.get(k) != v for k, v in told):
+    values = shape.header.items()
+    if header.get("format") != MAGIC or any(header.get(k) != v for k, v in values):
         raise damaged(path, "its header is of other experts")
     if size != shape.file_bytes:
         raise damaged(path, f"it has {size} bytes, its header says {shape.file_bytes}")

@@ -19,7 +19,6 @@ from typing import Any, Protocol
 PAGE = 4096
 CHUNK_BYTES = 256 << 20
 ALREADY_REGISTERED = 712
-NOT_REGISTERED = 713
 
 
 class Registrar(Protocol):
@@ -78,7 +77,7 @@ def lock_layers(
     """
     step = chunk_blocks(block_bytes, blocks, chunk_bytes)
     counts = [0] * len(addresses)
-    held: list[int] = []
+    registered: list[int] = []
     for first in range(0, blocks, step):
         count = min(step, blocks - first)
         size = -(-count * block_bytes // PAGE) * PAGE
@@ -87,10 +86,10 @@ def lock_layers(
             code = registrar.register(start, size)
             if code != 0:
                 registrar.clear_error()
-                return counts, held, code
-            held.append(start)
+                return counts, registered, code
+            registered.append(start)
             counts[layer] += count
-    return counts, held, None
+    return counts, registered, None
 
 
 def release(registrar: Registrar, addresses: Sequence[int]) -> None:
@@ -144,7 +143,7 @@ def _last_error_function() -> Any:
 
 def try_locking(registrar: Registrar, wanted: int, seconds: float) -> LockReport:
     """Lock fresh memory until `wanted` bytes, a refusal or `seconds`, and give all of it back."""
-    held: list[tuple[int, mmap.mmap]] = []
+    registered: list[tuple[int, mmap.mmap]] = []
     locked, refused, begin = 0, None, time.monotonic()
     try:
         while locked < wanted and time.monotonic() - begin < seconds:
@@ -155,8 +154,8 @@ def try_locking(registrar: Registrar, wanted: int, seconds: float) -> LockReport
             if refused is not None:
                 registrar.clear_error()
                 break
-            held.append((address, pages))
+            registered.append((address, pages))
             locked += size
     finally:
-        release(registrar, [address for address, _ in held])
+        release(registrar, [address for address, _ in registered])
     return LockReport(min(locked, wanted), wanted, refused)

@@ -24,7 +24,6 @@ from specfit.experts.cache import ExpertCache, LayerPlan, collect_trace
 from specfit.experts.cache_plan import NONE, Int64Array
 
 LRU, LFU, BELADY = range(3)
-KINDS = {"lru": LRU, "lfu": LFU, "belady": BELADY}
 
 
 @njit(cache=True)

@@ -75,10 +75,10 @@ def _fit(terms: Sequence[tuple[int, ...]], ns: Sequence[int]) -> NDArray[np.floa
     """Least relative error, then again without the interrupted cycles."""
     design, time = np.array(terms, dtype=np.float64), np.array(ns, dtype=np.float64)
     solution = _solve(design, time)
-    kept = time <= INTERRUPTED * np.maximum(design @ solution, 1.0)
-    if kept.all() or kept.sum() < 2 * design.shape[1]:
+    undisturbed = time <= INTERRUPTED * np.maximum(design @ solution, 1.0)
+    if undisturbed.all() or undisturbed.sum() < 2 * design.shape[1]:
         return solution
-    return _solve(design[kept], time[kept])
+    return _solve(design[undisturbed], time[undisturbed])
 
 
 def _solve(design: NDArray[np.float64], time: NDArray[np.float64]) -> NDArray[np.float64]:

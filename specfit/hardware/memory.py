@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from specfit.base.types import SpecfitError
+
 GB = 1e9
+MOST_RESERVED = 1 << 30
+"""Host memory left beside a large store: Python, torch, one dense tensor on its way."""
 
 
 @dataclass(frozen=True)
@@ -117,3 +121,18 @@ def _lines(path: Path) -> list[str]:
 def _number(path: Path) -> int | None:
     lines = _lines(path)
     return int(lines[0]) if lines and lines[0].isdigit() else None
+
+
+def with_room(store_bytes: int) -> int:
+    """Bytes of host memory that a store of experts needs, what lies beside it included."""
+    return store_bytes + min(MOST_RESERVED, store_bytes // 8)
+
+
+def refuse_planned(store_bytes: int, planned_gb: float) -> None:
+    """Of a machine that is planned with. Raises SpecfitError where the experts have no room."""
+    needed = with_room(store_bytes)
+    if needed > planned_gb * GB:
+        raise SpecfitError(
+            f"the experts need {needed / GB:.1f} GB of host memory with room beside them, and "
+            f"gpu.host_memory_gb={planned_gb:g}; more memory, or lower model.num_layers"
+        )

@@ -15,6 +15,18 @@ from typing import Any
 FOLDER = "profiles"  # below results_dir
 BUSY = 1.2
 """Processes per core from which on a probe shared the machine with others."""
+OWN_SHARE = 0.85
+"""Of the time that a probe's decodes took: with less of a core than this it was disturbed."""
+
+
+def busy_words(load_per_core: float | None, core_share: float | None) -> str:
+    """What says that others used the machine meanwhile; empty where nothing does."""
+    words = []
+    if load_per_core is not None and load_per_core >= BUSY:
+        words.append(f"{load_per_core:.1f} processes per core")
+    if core_share is not None and core_share < OWN_SHARE:
+        words.append(f"the probe had a core for {100 * core_share:.0f} % of its time")
+    return f"the machine was busy, {', '.join(words)}" if words else ""
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,7 @@ class ClockCheck:
     cycles: int
     errors: Mapping[str, float]
     load_per_core: float | None = None
+    core_share: float | None = None
 
     def sentence(self) -> str:
         errors = ", ".join(f"{name} {100 * e:+.1f} %" for name, e in self.errors.items())
@@ -38,9 +51,8 @@ class ClockCheck:
     @property
     def disturbed(self) -> str:
         """Words for a machine that others used as well."""
-        if self.load_per_core is None or self.load_per_core < BUSY:
-            return ""
-        return f"; the machine was busy, {self.load_per_core:.1f} processes per core"
+        words = busy_words(self.load_per_core, self.core_share)
+        return f"; {words}" if words else ""
 
 
 def clock_checks(results: Path) -> list[ClockCheck]:
@@ -78,7 +90,15 @@ def _check_of(document: Mapping[str, Any]) -> ClockCheck:
         sum(int(row["cycles"]) for row in compared),
         {str(row["system"]): float(row["error"]) for row in compared},
         document.get("load_per_core"),
+        document.get("core_share"),
     )
+
+
+def busy_lines(probe: Path) -> list[str]:
+    """A warning where the machine was shared while this probe's file was made."""
+    document = json.loads(probe.read_text(encoding="utf-8"))
+    words = busy_words(document.get("load_per_core"), document.get("core_share"))
+    return [f"warning: {probe}: {words}; its numbers are too slow: probe again"] if words else []
 
 
 def clock_sentence(results: Path, profile_digest: str) -> str:

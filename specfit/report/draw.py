@@ -102,7 +102,7 @@ def entry_of(one: Artifact, reader: ResultsReader) -> dict[str, Any]:
         "files": sorted(one.files),
         "told": [*getattr(one, "notes", ()), *one.stamp.lines],
         "runs": list(one.stamp.run_ids),
-        "suites": {found.suite.artefact: found.suite.command for found in sources},
+        "suites": {found.suite.artifact: found.suite.command for found in sources},
         "place": sources[0].word,
         "alt": getattr(one, "alt", ""),
         "sheets": [to_plain(sheet) for sheet in getattr(one, "sheets", {}).values()],

@@ -37,8 +37,8 @@ def sentence(e: Explanation) -> str:
     if abs(math.log(value)) < EQUAL:
         return f"{both} are equally fast: {_trade(e)}{_cause(e)}."
     if low is not None and high is not None and low <= 1 <= high:
-        told = f"{value:.2f} times the speed, 95 % {low:.2f}-{high:.2f}, n={e.speedup.n}"
-        return f"{both} cannot be told apart here ({told}): {_trade(e)}{_cause(e)}."
+        speed = f"{value:.2f} times the speed, 95 % {low:.2f}-{high:.2f}, n={e.speedup.n}"
+        return f"{both} cannot be told apart here ({speed}): {_trade(e)}{_cause(e)}."
     if value > 1:
         return f"{e.of.name} is {value:.2f} times as fast as {e.base.name}: {_trade(e)}{_cause(e)}."
     slower = f"{e.of.name} is slower than {e.base.name} ({value:.2f} times its speed): {_trade(e)}"

@@ -4,8 +4,9 @@ A figure reads and analyses its rows first and returns a `Drawing`, which paints
 are asked for: matplotlib is imported then and nowhere else, so tables need no drawing library.
 Colours, markers, hatches and names come from `specfit.report.styles`.
 
-PDF and PNG stand alone: title above, footnote below, white paper. The SVG is for a page that says
-both itself: panels alone, transparent, its ink and paper colours variables that follow a dark page.
+PDF and PNG stand alone: title above, footnote below, white paper. The SVGs are for a page that says
+both itself: panels alone, transparent, their ink and paper colours variables that follow a dark
+page; in the narrow one, for a phone, the panels stand below each other.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from typing import Any
 
 from specfit.report.footer import PREVIEW, Footer
 from specfit.report.intervals import Interval
+from specfit.report.stacked import Stacked
 from specfit.report.styles import PAPER, Style, style_of
 from specfit.report.table_format import plain
 
-WIDTH = 9.0  # inches
+WIDTH, NARROW_WIDTH = 9.0, 4.3  # inches
+NARROW = "narrow.svg"
 STAMP_CHARACTERS = 190  # of the stamp's font, across WIDTH
 STAMP_LINE = 0.115  # inches
 
@@ -71,12 +74,13 @@ class Drawing:
     def files(self) -> dict[str, bytes]:
         matplotlib = _matplotlib()
         with matplotlib.rc_context(STYLE):
-            whole, bare = self._figure(), self._bare()
+            whole = self._figure()
             files = {kind: self._saved(whole, kind) for kind in ("pdf", "png")}
-            files["svg"] = follow_the_page(self._saved(bare, "svg"))
+            files["svg"] = follow_the_page(self._saved(self._bare(), "svg"))
+            files[NARROW] = follow_the_page(self._saved(self._bare(is_narrow=True), "svg"))
             return {f"{self.name}.{kind}": content for kind, content in files.items()}
 
-    def _bare(self) -> Any:
+    def _bare(self, is_narrow: bool = False) -> Any:
         """The panels alone."""
         from matplotlib.figure import Figure
 
@@ -84,7 +88,12 @@ class Drawing:
         figure.patch.set_alpha(0)
         panels = figure.subfigures(1, 1)
         panels.patch.set_alpha(0)
-        self.paint(panels)
+        if is_narrow:
+            stacked = Stacked(panels)
+            self.paint(stacked)
+            figure.set_size_inches(NARROW_WIDTH, self.height * stacked.finish())
+        else:
+            self.paint(panels)
         for axes in figure.axes:
             axes.patch.set_alpha(0)
         self._watermark(figure)
@@ -94,13 +103,13 @@ class Drawing:
         """Title and panels above, the stamp below in a strip of its own."""
         from matplotlib.figure import Figure
 
-        told = textwrap.wrap(self.stamp.short, STAMP_CHARACTERS)
-        strip = STAMP_LINE * (len(told) + 1)
+        lines = textwrap.wrap(self.stamp.short, STAMP_CHARACTERS)
+        strip = STAMP_LINE * (len(lines) + 1)
         figure: Any = Figure(figsize=(WIDTH, self.height + strip), layout="constrained")
         panels, foot = figure.subfigures(2, 1, height_ratios=[self.height, strip])
         panels.suptitle(self.stamp.titled(self.title), fontsize=11, fontweight="bold")
         self.paint(panels)
-        foot.text(0.01, 0.95, "\n".join(told), fontsize=6, color="0.35", va="top")
+        foot.text(0.01, 0.95, "\n".join(lines), fontsize=6, color="0.35", va="top")
         self._watermark(figure)
         return figure
 

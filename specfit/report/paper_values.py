@@ -14,7 +14,7 @@ from dataclasses import dataclass
 class Claim:
     """`system` (of `styles.SYSTEMS`) has `value` of `quantity`, or that many times `against`'s."""
 
-    artefact: str  # ours that shows it
+    artifact: str  # ours that shows it
     where: str  # in the paper
     workload: str  # of `styles.PAPER_WORKLOADS`
     slots: int
@@ -32,8 +32,8 @@ class Claim:
         return self.against is not None and self.against != "ar" and self.value < 1.5
 
 
-def _main(artefact: str, where: str, workload: str, rows: list[tuple]) -> list[Claim]:
-    return [Claim(artefact, where, workload, 48, *row) for row in rows]
+def _main(artifact: str, where: str, workload: str, rows: list[tuple]) -> list[Claim]:
+    return [Claim(artifact, where, workload, 48, *row) for row in rows]
 
 
 _TABLE_2 = [
@@ -118,8 +118,8 @@ TABLE_5: dict[str, dict[str, str]] = {
 SELECTION_MEDIAN_MS = 2.82  # 4.6: selection time per cycle, median
 
 
-def claims_of(artefact: str) -> tuple[Claim, ...]:
+def claims_of(artifact: str) -> tuple[Claim, ...]:
     """In the order they are shown."""
-    found = tuple(claim for claim in CLAIMS if claim.artefact == artefact)
-    assert found, f"the paper's values of {artefact} are not listed"
+    found = tuple(claim for claim in CLAIMS if claim.artifact == artifact)
+    assert found, f"the paper's values of {artifact} are not listed"
     return found

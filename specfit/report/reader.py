@@ -10,8 +10,6 @@ from specfit.report.clock_check import clock_sentence
 from specfit.report.footer import Footer, stamp_of
 from specfit.report.suite_runs import SuiteRun
 from specfit.storage.manifest import read_manifest
-from specfit.storage.recording.files import Recording, find_recording, read_recording
-from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.rows import RunRows, load_run
 from specfit.storage.suite import REFERENCE, Found, find_suite, read_suite
 
@@ -21,8 +19,8 @@ class ResultsReader:
 
     def __init__(self, results: Path, variant: str = "") -> None:
         self.results, self.variant = Path(results), variant
+        self.cycle: Path | None = None  # figure 1 shows this file's cycle instead of the suite's
         self._members: dict[Path, SuiteRun] = {}
-        self._recordings: dict[Path, Recording] = {}
 
     def suites(self, *names: str) -> list[Found]:
         """All live, or all reference rows: nothing is drawn from two places.
@@ -33,14 +31,14 @@ class ResultsReader:
         if len({one.place for one in found}) == 1:
             return found
         reference = self.results / REFERENCE
-        kept = [read_suite(reference, name, self.variant) for name in names]
-        for one, suite in zip(found, kept, strict=True):
+        packed = [read_suite(reference, name, self.variant) for name in names]
+        for one, suite in zip(found, packed, strict=True):
             if suite is None or suite.missing(reference):
                 raise SpecfitError(
                     f"rows of {', '.join(names)} lie in two places and are not drawn together; "
                     f"first: {one.suite.command}"
                 )
-        return [Found(suite, reference) for suite in kept if suite is not None]
+        return [Found(suite, reference) for suite in packed if suite is not None]
 
     def members(self, *names: str, kind: str = "run") -> list[SuiteRun]:
         """Runs (or replays) of these suites, in order, each once."""
@@ -56,27 +54,13 @@ class ResultsReader:
         """The folder that all of it lies in: `results`, or results/reference."""
         return self.suites(*names)[0].place
 
-    def recording(self, member: SuiteRun, place: Path) -> Recording:
-        """What a replay read."""
-        named = member.rows.info.recording
-        assert named is not None, "only a replay has a recording"
-        folder = find_recording(named, place)
-        if folder not in self._recordings:
-            self._recordings[folder] = read_recording(folder)
-        return self._recordings[folder]
-
-    def recorded_requests(self, member: SuiteRun, place: Path) -> list[RecordedRequest]:
-        """The recorded requests that the replay answered, failed ones left out."""
-        wanted = set(member.rows.ok_ids)
-        return [r for r in self.recording(member, place).requests if r.request_id in wanted]
-
     def stamp(self, rows: Sequence[RunRows], *names: str, extra: Sequence[str] = ()) -> Footer:
         """Of what was drawn from these suites."""
         found = self.suites(*names)
         modelled = [run.info.profile_digest for run in rows if run.info.clock == "modelled"]
         checks = [clock_sentence(found[0].place, digest) for digest in dict.fromkeys(modelled)]
-        told = [*extra, *(f"{check[0].upper()}{check[1:]}." for check in dict.fromkeys(checks))]
-        return stamp_of(rows, found[0].word, any(one.is_preview for one in found), told, names)
+        notes = [*extra, *(f"{check[0].upper()}{check[1:]}." for check in dict.fromkeys(checks))]
+        return stamp_of(rows, found[0].word, any(one.is_preview for one in found), notes, names)
 
     def _member(self, path: Path, repeat: int) -> SuiteRun:
         if path not in self._members:

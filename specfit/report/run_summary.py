@@ -98,6 +98,11 @@ def failed_sentence(reasons: Iterable[str]) -> str | None:
     return f"{count}: {kinds[0][1]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """1 request, 2 requests."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def render(lines: Sequence[Line], title: str = "") -> str:
     """Plain text: labels in one column, values in the next."""
     width = max((len(line.label) for line in lines), default=0)
@@ -170,7 +175,8 @@ def _marks(run: RunRows) -> list[Line]:
     """What a reader must know before using the numbers."""
     lines = []
     if bool(run.requests["fits"].eq(False).any()):  # null is neither
-        lines.append(Line("mark", "this setting would not fit the profile's memory"))
+        misfit = "this setting would not fit the profile's memory; cache_slots=fit takes what does"
+        lines.append(Line("mark", misfit))
     if _is_forced(run):
         lines.append(
             Line("mark", "committed ids are a script's (drafter.force): equal ids say nothing")

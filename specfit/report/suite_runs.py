@@ -75,5 +75,5 @@ def one(members: Iterable[SuiteRun], **wanted: Any) -> SuiteRun:
 
 def by_system(members: Iterable[SuiteRun], systems: Iterable[str], **wanted: Any) -> dict[str, Any]:
     """Rows of one run per system, in the order of `systems`."""
-    held = list(members)
-    return {system: one(held, system=system, **wanted).rows for system in systems}
+    runs = list(members)
+    return {system: one(runs, system=system, **wanted).rows for system in systems}

@@ -116,9 +116,9 @@ def leave_one_out(
         raise SpecfitError("leaving one state out needs probes of two states or more")
     predicted = np.empty(len(size))
     for state in range(names.max() + 1):
-        held = names == state
-        model = fitting(size[~held], demand[~held], time[~held], k)
-        pairs = zip(size[held].tolist(), demand[held].tolist(), strict=True)
-        predicted[held] = [model.predict_ns(s, d) for s, d in pairs]
+        held_out = names == state
+        model = fitting(size[~held_out], demand[~held_out], time[~held_out], k)
+        pairs = zip(size[held_out].tolist(), demand[held_out].tolist(), strict=True)
+        predicted[held_out] = [model.predict_ns(s, d) for s, d in pairs]
     absolute = np.abs(predicted - time)
     return LeaveOneOut(predicted, absolute, absolute / time)

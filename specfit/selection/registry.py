@@ -9,12 +9,11 @@ from specfit.base.interfaces import Selector
 from specfit.base.plugins import named
 from specfit.base.types import SpecfitError
 from specfit.selection.baselines.cascade import Cascade
-from specfit.selection.baselines.chain import ChainK
 from specfit.selection.baselines.ecospec import EcoSpec
 from specfit.selection.baselines.evict import Evict
+from specfit.selection.baselines.fixed import ChainK, WholePool
 from specfit.selection.baselines.moe_speq import LinkCosts, MoeSpeq
 from specfit.selection.baselines.ratio_greedy import RatioGreedy
-from specfit.selection.baselines.whole import WholePool
 from specfit.selection.cost import CostModel, LevelCost
 from specfit.selection.cost_forms import pricing_named
 from specfit.selection.mean_by_size import BySize

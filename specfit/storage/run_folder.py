@@ -23,6 +23,7 @@ from specfit.base.types import CycleRecord, SpecfitError
 from specfit.storage import atomic
 from specfit.storage.manifest import Manifest, read_manifest
 from specfit.storage.request_files import (
+    RESIDENCY,
     Part,
     drop_rows,
     joined,
@@ -149,20 +150,30 @@ class RunStore:
                 write_part(self._all_parts()[at], self.run_id, waiting)
             self._waiting, self._kept_at = [], time.monotonic()
 
+    def has_every_residency(self) -> bool:
+        """Whether each request of this finished run says what it left in the cache: a packed run's
+        does not."""
+        return self.is_finished() and all((p / RESIDENCY).is_file() for p in self._all_parts())
+
+    def take_over(self, beginning: RunStore) -> None:
+        """Keep the requests of a finished run that has decoded the first ones of this run."""
+        for part, place in zip(beginning.finished_parts(), beginning._all_parts(), strict=True):
+            self.add(replace(part, residency=read_residency(place)))
+
     def finish(self) -> None:
         """Assemble the run's files from its parts; `finished` in the manifest is written last."""
         assert self._held, "work on a run inside `locked()`"
-        manifest, kept = self.manifest, self._done()
+        manifest, done = self.manifest, self._done()
         assert manifest is not None and not manifest.finished
-        requests = len(kept) + len(self._waiting)
+        requests = len(done) + len(self._waiting)
         assert requests == len(manifest.request_ids), "some requests have not finished"
         waiting = [part_tables(self.run_id, part) for part in self._waiting]
         for name in FILES:
-            rows = pa.concat_tables([joined(kept, name), *(tables[name] for tables in waiting)])
+            rows = pa.concat_tables([joined(done, name), *(tables[name] for tables in waiting)])
             atomic.write_file(self.folder / name, partial(write_table, rows))
         replace(manifest, finished=True).write(self.folder)
         self._waiting = []
-        for path in kept:
+        for path in done:
             drop_rows(path)
 
     def _requests(self) -> list[str]:
@@ -184,7 +195,7 @@ class RunStore:
 
     def _drop_after_a_hole(self) -> None:
         """A part beyond a missing one started from a residency that this run will not repeat."""
-        kept = {path.name for path in self._done()}
+        done = {path.name for path in self._done()}
         for path in list(self._parts.iterdir()):
-            if path.name not in kept:
+            if path.name not in done:
                 atomic.remove_folder(path)

@@ -26,6 +26,7 @@ from specfit.storage.rows import RunRows, load_run
 
 FULL = "full"
 REFERENCE = "reference"
+STORED_NAME = "artefact"  # in a suite's file, where every name stays what it was
 # Kind of a cell -> where what it left lies below `results` (or `results/reference`).
 PLACES = {"run": "runs/{id}", "replay": "replays/{id}", "bench": "bench/{id}.json"}
 
@@ -59,7 +60,7 @@ class Cell:
 class Suite:
     """The cells of one artifact. Labels are distinct within a repeat."""
 
-    artefact: str
+    artifact: str
     size: str  # full, preview or smoke
     arguments: tuple[str, ...]  # overrides that took the place of the suite's own
     cells: tuple[Cell, ...]
@@ -81,15 +82,17 @@ class Suite:
             *([f"REPEATS={repeats}"] if repeats > 1 else []),
             *([f'ARGS="{" ".join(self.arguments)}"'] if self.arguments else []),
         ]
-        return " ".join([f"make reproduce SUITE={self.artefact}", *options])
+        return " ".join([f"make reproduce SUITE={self.artifact}", *options])
 
     def missing(self, results: Path) -> list[Cell]:
         return [cell for cell in self.cells if not cell.is_there(results)]
 
     def write(self, results: Path) -> Path:
-        path = suite_path(results, self.artefact, self.variant)
+        path = suite_path(results, self.artifact, self.variant)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, asdict(self) | {"command": self.command})
+        values = asdict(self)
+        stored = {STORED_NAME: values.pop("artifact")} | values
+        write_json(path, stored | {"command": self.command})
         return path
 
 
@@ -107,22 +110,22 @@ def variant_of(size: str = FULL, arguments: Sequence[str] = ()) -> str:
     return "-".join([*([] if size == FULL else [size]), readable, hashed])
 
 
-def suite_path(results: Path, artefact: str, variant: str = "") -> Path:
-    return results / "suites" / variant / f"{artefact}.json"
+def suite_path(results: Path, artifact: str, variant: str = "") -> Path:
+    return results / "suites" / variant / f"{artifact}.json"
 
 
-def read_suite(results: Path, artefact: str, variant: str = "") -> Suite | None:
+def read_suite(results: Path, artifact: str, variant: str = "") -> Suite | None:
     """None where there is none. Raises SpecfitError for a file that is no suite."""
-    path = suite_path(results, artefact, variant)
+    path = suite_path(results, artifact, variant)
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         cells = tuple(Cell(**cell) for cell in raw["cells"])
-        return Suite(raw["artefact"], raw["size"], tuple(raw["arguments"]), cells)
+        return Suite(raw[STORED_NAME], raw["size"], tuple(raw["arguments"]), cells)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AssertionError) as error:
         raise SpecfitError(
-            f"{path} is no suite ({error!r}); remove it, then make reproduce SUITE={artefact}"
+            f"{path} is no suite ({error!r}); remove it, then make reproduce SUITE={artifact}"
         ) from None
 
 
@@ -165,7 +168,7 @@ class Found:
     def cell(self, label: str, repeat: int = 0) -> Cell:
         if (label, repeat) not in self._cells:
             raise SpecfitError(
-                f"suite {self.suite.artefact} has no cell {label}; it has {', '.join(self.labels)}"
+                f"suite {self.suite.artifact} has no cell {label}; it has {', '.join(self.labels)}"
             )
         return self._cells[label, repeat]
 
@@ -185,22 +188,22 @@ class Found:
         return json.loads(self.path(label).read_text(encoding="utf-8"))
 
 
-def find_suite(artefact: str, results: Path = Path("results"), variant: str = "") -> Found:
+def find_suite(artifact: str, results: Path = Path("results"), variant: str = "") -> Found:
     """Where an artifact's rows are. Raises SpecfitError with the command that is missing."""
     reference = results / REFERENCE
-    live, kept = (read_suite(place, artefact, variant) for place in (results, reference))
-    wanted = live or kept
+    live, packed = (read_suite(place, artifact, variant) for place in (results, reference))
+    wanted = live or packed
     if wanted is None:
         raise SpecfitError(
-            f"no run of suite {artefact} is known: {suite_path(results, artefact, variant)} is "
-            f"not there; first: make reproduce SUITE={artefact}"
+            f"no run of suite {artifact} is known: {suite_path(results, artifact, variant)} is "
+            f"not there; first: make reproduce SUITE={artifact}"
         )
     lacking = wanted.missing(results)
     if not lacking:
         return Found(wanted, results)
-    if kept is not None and not kept.missing(reference):
-        return Found(kept, reference, tuple(lacking))
+    if packed is not None and not packed.missing(reference):
+        return Found(packed, reference, tuple(lacking))
     raise SpecfitError(
-        f"{wanted.artefact} needs {len(wanted.cells)} runs and {len(lacking)} are missing, the "
+        f"{wanted.artifact} needs {len(wanted.cells)} runs and {len(lacking)} are missing, the "
         f"first {lacking[0].label} ({lacking[0].id}); first: {wanted.command}"
     )

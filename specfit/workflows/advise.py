@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
-from specfit.hardware.memory import GB
+from specfit.hardware.memory import GB, refuse_planned
 from specfit.hardware.reference_models import BILLED_MODELS
+from specfit.workflows.waiting import import_libraries
 
 if TYPE_CHECKING:
     from specfit.decoding.resolve import LiveRunSpec
@@ -32,18 +33,21 @@ DECIDED = (
 """Keys that the advice decides."""
 OURS = (*DECIDED, "cache_slots", "limit", "max_new_tokens", "force")
 """With those that only shorten it: not part of the command it gives."""
+PLAIN_POLICY = "lru"
 UNCLEAR = 0.02  # a gain below this is too small to change a setting for
 
 
 def advise(composed: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
-    from specfit.workflows.advice import Sources, advise_on, settings, sources_of, try_all
-    from specfit.workflows.progress import Countdown, headline, say
-
     config = from_hydra(composed)
     said = [item.lstrip("+~") for item in HydraConfig.get().overrides.task]
     refuse_decided(said)
+    refuse_too_little_memory(config)
+    import_libraries()
+    from specfit.workflows.advice import Sources, advise_on, settings, sources_of, try_all
+    from specfit.workflows.progress import Countdown, headline, say
+
     config = with_profile(config, say)
     folder = config.routes.path  # of a predictor of one's own
     config = replace(config, routes=replace(config.routes, path=""))
@@ -64,10 +68,13 @@ def advise(composed: Any) -> int:
         countdown.starts(len(wanted), 0)
         tried = try_all(spec.config, recording, wanted, countdown.advances)
     advice = advise_on(tried)
-    kept = [item for item in said if key_group(item) not in OURS]
+    typed = [item for item in said if key_group(item) not in OURS]
     if traced:  # there is nothing to run
-        kept = [f"recording={recording.recording_id}", *(k for k in kept if key_group(k) == "gpu")]
-    for line in screen(advice, spec, len(recording.requests), kept):
+        typed = [
+            f"recording={recording.recording_id}",
+            *(k for k in typed if key_group(k) == "gpu"),
+        ]
+    for line in screen(advice, spec, len(recording.requests), typed):
         say(line)
     return 0
 
@@ -77,6 +84,14 @@ def refuse_decided(said: Sequence[str]) -> None:
     for item in said:
         if key_group(item) in DECIDED and not item.startswith("routes.path="):
             raise SpecfitError(f"{item}: advise tries every setting and decides that; leave it out")
+
+
+def refuse_too_little_memory(config: RunConfig) -> None:
+    """Of a machine that is planned with. Raises SpecfitError where the experts of the model that
+    times stand for have no room in its host memory."""
+    planned_gb, billed = config.gpu.host_memory_gb, BILLED_MODELS.get(config.gpu.billed)
+    if planned_gb is not None and billed is not None:
+        refuse_planned(billed.store_bytes, planned_gb)
 
 
 def key_group(override: str) -> str:
@@ -91,6 +106,7 @@ def with_profile(config: RunConfig, say: Any) -> RunConfig:
         return with_clock(config)
     from specfit.base.config import apply_profile
     from specfit.decoding.resolve import find_device
+    from specfit.report.clock_check import busy_lines
     from specfit.workflows.probing.probe import probe_to_file
     from specfit.workflows.run_time import probed_file
 
@@ -98,6 +114,9 @@ def with_profile(config: RunConfig, say: Any) -> RunConfig:
     if path is None:
         say("no probe of this machine yet: probing it first")
         path = probe_to_file(config, say)
+    else:
+        for line in busy_lines(path):
+            say(line)
     gpu = type(config.gpu)(name="local", profile=str(path))
     apply_profile(gpu)
     return with_clock(replace(config, gpu=gpu))
@@ -160,25 +179,25 @@ def predicted(spec: LiveRunSpec, sources: Sources, recording: Recording, say: An
     from specfit.workflows.recording.predicting import add_predictions
 
     if sources.drafting == "learned":
-        asked = applied(spec.config, sources.words("learned"))
-        add_predictions(replace(spec, config=asked), recording, say)
+        config = applied(spec.config, sources.words("learned"))
+        add_predictions(replace(spec, config=config), recording, say)
 
 
 # -- the screen ----------------------------------------------------------------------------------
 
 
-def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) -> list[str]:
+def screen(advice: Advice, spec: RunSpec, requests: int, typed: Sequence[str]) -> list[str]:
     from specfit.report.explained import sentence
     from specfit.workflows.advice import explained
 
     best, plain = advice.best, advice.plain
     place = f"{spec.config.dataset.name}, {spec.config.model.name}"
-    told = f"modelled by profile {spec.profile.name}, n = {requests} requests"
-    lines = ["", f"{place}, room for {spec.slots} experts of each layer ({told})", ""]
+    basis = f"modelled by profile {spec.profile.name}, n = {requests} requests"
+    lines = ["", f"{place}, room for {spec.slots} experts of each layer ({basis})", ""]
     lines += [*rests_on(spec), ""]
     lines += table(advice, spec.billing.layer_scale)
     door = "replay" if spec.config.model.source == "traced" else "run"
-    command = f"python -m specfit.{door} {shlex.join([*kept, *best.setting.overrides])}"
+    command = f"python -m specfit.{door} {shlex.join([*typed, *best.setting.overrides])}"
     lines += ["", "best:", f"  {command}"]
     if any(item.startswith("prefetch=") for item in best.setting.overrides):
         lines.append("  (one slot of each layer is the area that early copies come into)")
@@ -190,9 +209,7 @@ def screen(advice: Advice, spec: RunSpec, requests: int, kept: Sequence[str]) ->
 
 def named(one: Tried) -> Tried:
     """With how its experts move in its name: there are several AR + cache."""
-    how = moves(one)
-    name = f"{one.setting.name} ({how})" if how else one.setting.name
-    return replace(one, setting=replace(one.setting, name=name))
+    return replace(one, setting=replace(one.setting, name=f"{one.setting.name} ({moves(one)})"))
 
 
 def rests_on(spec: RunSpec) -> list[str]:
@@ -212,8 +229,7 @@ def rests_on(spec: RunSpec) -> list[str]:
     billed_model = BILLED_MODELS.get(config.gpu.billed)
     if planned is not None and billed_model is not None:
         needed = billed_model.store_bytes / GB
-        verdict = "fit" if needed < planned else "DO NOT FIT"
-        lines.append(f"host memory: the {needed:.1f} GB of experts {verdict} in {planned:g} GB")
+        lines.append(f"host memory: the {needed:.1f} GB of experts fit in {planned:g} GB")
     return lines
 
 
@@ -222,8 +238,8 @@ def cliff(spec: RunSpec) -> list[str]:
     from specfit.experts.pool_cache import slots_cliff
 
     shape = spec.geometry
-    told = slots_cliff(spec.slots, shape.layers, shape.top_k, spec.billing.own_expert_bytes)
-    return [] if told is None else [f"warning: {told}"]
+    sentence = slots_cliff(spec.slots, shape.layers, shape.top_k, spec.billing.own_expert_bytes)
+    return [] if sentence is None else [f"warning: {sentence}"]
 
 
 def table(advice: Advice, copies_each: int = 1) -> list[str]:
@@ -233,7 +249,8 @@ def table(advice: Advice, copies_each: int = 1) -> list[str]:
     from specfit.workflows.advice import speed_over
 
     base = next(one for one in advice.tried if one.setting.name == "AR + cache")
-    rows = [("setting", "", "tokens/s", "over AR + cache", "committed/cycle", "experts/token")]
+    head = ("system", "how experts move", "tokens/s", f"over {base.setting.name}, {moves(base)}")
+    rows = [(*head, "committed/cycle", "experts/token")]
     ordered = sorted(advice.tried, key=lambda one: -one.found.tokens_per_second)
     for one in ordered:
         found, ratio = one.found, speed_over(one, base).value
@@ -270,9 +287,13 @@ def bound_note(one: Tried, advice: Advice) -> str:
 
 
 def moves(one: Tried) -> str:
-    """How experts move, where not plainly."""
-    shown = ("routes=", "policy=", "prefetch=")
-    return " ".join(item for item in one.setting.overrides if item.startswith(shown))
+    """Cache policy, and what is copied early by which routes: it tells rows of one system apart."""
+    chosen = dict(item.split("=", 1) for item in one.setting.overrides)
+    parts = [chosen.get("policy", PLAIN_POLICY)]
+    early = chosen.get("prefetch", "off")
+    parts.append("on demand" if early == "off" else f"early by {early}")
+    parts += [f"routes {chosen['routes']}"] if "routes" in chosen else []
+    return ", ".join(parts)
 
 
 def warnings(advice: Advice) -> list[str]:

@@ -320,17 +320,13 @@ def host_lines(store_bytes: int, locks: bool, against: Findings) -> Iterator[str
 
 def planned_host_lines(store_bytes: int, planned_gb: float, against: Findings) -> Iterator[str]:
     """Of a machine that is planned with: its whole RAM is known, not what runs beside."""
-    from specfit.experts.host_weights import MOST_RESERVED
+    from specfit.hardware.memory import refuse_planned, with_room
 
-    needed = store_bytes + min(MOST_RESERVED, store_bytes // 8)
-    left = planned_gb * GB - needed
+    left = planned_gb * GB - with_room(store_bytes)
     line = f"host memory: experts {store_bytes / GB:.1f} GB, {planned_gb:g} GB planned with"
     if left < 0:
         line += ": TOO LITTLE"
-        against.problems.append(
-            f"the experts need {needed / GB:.1f} GB of host memory with room beside them, and "
-            f"gpu.host_memory_gb={planned_gb:g}; more memory, or lower model.num_layers"
-        )
+        against.tries(lambda: refuse_planned(store_bytes, planned_gb))
     elif left < TIGHT_BYTES:
         line += (
             f": tight, {left / GB:.1f} GB are left for the system, and page-locking that much may "
@@ -418,7 +414,8 @@ def hour_lines(
     config: RunConfig, named: Named, sizing: Any, profile: Any, slots: int, clock: str
 ) -> Iterator[str]:
     """One line per system, then the suite of all five on this workload."""
-    from specfit.workflows.run_time import SYSTEMS, RunTime, run_time
+    from specfit.report.run_summary import counted
+    from specfit.workflows.run_time import SYSTEMS, RunTime, longest_requests, run_time
 
     if profile.link_gbps is None or profile.fixed_ms is None:
         yield (
@@ -426,10 +423,10 @@ def hour_lines(
             "python -m specfit.probe measures them"
         )
         return
-    model, work = experts_of(named, sizing), requests_of(config)
+    model, work = experts_of(named, sizing), longest_requests(config)
     total = RunTime(0.0, 0.0)
-    asked = f"{work.requests} requests of {config.new_tokens} tokens"
-    yield f"hours of {asked}, an estimate ({clock} clock):"
+    of = f"{counted(work.count, 'request')} of {work.new_tokens} tokens"
+    yield f"hours of {of}, an estimate ({clock} clock):"
     for system in SYSTEMS:
         time = run_time(system, model, profile, slots, work)
         total += time
@@ -444,14 +441,6 @@ def experts_of(named: Named, sizing: Any) -> Any:
     return Experts(needs.layers, needs.experts, top_k_of(named), needs.expert_bytes)
 
 
-def requests_of(config: RunConfig) -> Any:
-    from specfit.decoding.memory_fit import workload_context
-    from specfit.workflows.run_time import Requests
-
-    prompt = workload_context(config, sys.maxsize) - config.new_tokens
-    return Requests(config.request_limit or 1, prompt, config.new_tokens)
-
-
 def format_table(
     config: RunConfig, named: Named, sizing: Any, profile: Any, against: Findings
 ) -> Iterator[str]:
@@ -459,6 +448,7 @@ def format_table(
     from specfit.base.published import PUBLISHED
     from specfit.models.target.family import geometry_of
     from specfit.workflows.doctor_formats import format_lines
+    from specfit.workflows.run_time import longest_requests
 
     shape: Any = PUBLISHED.get(config.gpu.billed, PUBLISHED.get(config.model.name))
     if named.target is not None and (shape is None or sizing.needs.layers != shape.layers):
@@ -466,7 +456,7 @@ def format_table(
         shape = against.tries(lambda: geometry_of(fields))
     if shape is None:
         return
-    model, work = experts_of(named, sizing), requests_of(config)
+    model, work = experts_of(named, sizing), longest_requests(config)
     yield from format_lines(shape.hidden, shape.intermediate, sizing, model, profile, work)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from specfit.base.types import CycleRecord, Request, RequestError, RequestRecord, SpecfitError
+from specfit.data.examples import joined_digest
 from specfit.decoding.calibration.files import (
     Calibration,
     calibrated_cost,
@@ -70,9 +71,9 @@ class Watchers(Watcher):
             watcher.probes()
 
     def resumes(self, parts: Iterator[Part]) -> None:
-        kept = list(parts)
+        finished = list(parts)
         for watcher in self._watchers:
-            watcher.resumes(iter(kept))
+            watcher.resumes(iter(finished))
 
     def starts(self, total: int, done: int) -> None:
         for watcher in self._watchers:
@@ -124,10 +125,16 @@ def execute(
         return Outcome(store.folder, calibration, ran_now=False)
     # Everything that can be refused is, before anything is written.
     job = Job(spec, build, calibration)
+    beginning = None if below or spec.config.force else beginning_of(spec, who, store)
+    manifest = _manifest(spec, who, run_id)
+    if beginning is not None and (made := beginning.manifest) is not None:
+        manifest = replace(manifest, provenance=[*made.provenance, *manifest.provenance])
     lock: AbstractContextManager[RunStore] = store.locked(on_wait)
     with lock:
-        store.begin(_manifest(spec, who, run_id), _run_yaml(spec), spec.config.force)
+        store.begin(manifest, _run_yaml(spec), spec.config.force)
         if not store.is_finished():
+            if beginning is not None and not store.finished_requests():
+                store.take_over(beginning)
             job.run(store, watcher)
             store.finish()
     return Outcome(store.folder, calibration, True, calibration_s)
@@ -137,6 +144,24 @@ def run_id_of(spec: RunSpec) -> str:
     """The id that `execute` will give, known before anything is loaded."""
     calibration = calibration_id_of(spec) if spec.kind.needs_cost else None
     return identity.run_id(spec.identity(calibration))
+
+
+def beginning_of(spec: RunSpec, who: identity.Identity, store: RunStore) -> RunStore | None:
+    """The longest finished run of fewer of the same requests: what comes after a request changes
+    nothing of it, so `limit=4` goes on after `limit=2`. None where this run has begun, where times
+    are measured, and where later requests do count: Belady's policy and an oracle's script."""
+    config = spec.config
+    is_apart = spec.clock != "modelled" or config.policy == CLAIRVOYANT
+    if is_apart or config.drafter.name == "oracle" or store.manifest is not None:
+        return None
+    digests = list(spec.workload.digests)
+    for count in range(len(digests) - 1, 0, -1):
+        named = {"rows": joined_digest(digests[:count])}
+        fewer = {"config": who["config"] | {"limit": count}, "digests": who["digests"] | named}
+        shorter = RunStore(store.runs, identity.run_id(who | fewer))
+        if shorter.folder.is_dir() and shorter.has_every_residency():
+            return shorter
+    return None
 
 
 def check_named(spec: RunSpec) -> None:

@@ -140,9 +140,9 @@ def attempt(job: Callable[[Any], int], composed: Any) -> tuple[int, str]:
             return 2, trouble
         if not is_out_of_memory(error):
             raise
-        asked = str(error).splitlines()[0] if str(error) else "size unknown"
+        size = str(error).splitlines()[0] if str(error) else "size unknown"
         return 2, (
-            f"out of memory ({asked}; {free_memory()}); lower cache_slots, prefill_chunk or "
+            f"out of memory ({size}; {free_memory()}); lower cache_slots, prefill_chunk or "
             "model.num_layers; finished requests are kept"
         )
 

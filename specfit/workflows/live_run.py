@@ -7,11 +7,16 @@ from typing import Any
 
 from specfit.base.config import RunConfig, from_hydra
 from specfit.base.types import SpecfitError
+from specfit.storage.atomic import check_writable
+from specfit.workflows.waiting import build_runtime, import_libraries
 
 
 def run(composed: Any) -> int:
     """Exit code: 0, or 3 when every request failed."""
     config = from_hydra(composed)  # before torch is imported: a typo is answered at once
+    results = Path(config.results_dir)
+    if not (results / "runs").is_dir():  # else the run may be there, and nothing is written
+        check_writable(results)
     spec = resolved(config)
     from specfit.report.comparison import job_line
     from specfit.storage.rows import load_run
@@ -36,6 +41,17 @@ def run(composed: Any) -> int:
     return 0 if finished.ok_ids else 3
 
 
+def calibrate(composed: Any) -> int:
+    """`python -m specfit.calibrate`: the fit that a run of this config would use, found or made."""
+    config = from_hydra(composed)
+    from specfit.decoding.calibration.files import calibrated_cost
+
+    result = calibrated_cost(resolved(config), build_runtime, Path(config.results_dir))
+    print(result.sentence())
+    print(f"{'made' if result.made_now else 'found'}: {result.path}")
+    return 0
+
+
 def in_sweep() -> bool:
     """Whether this is a job of `-m`: it gets one line, and the sweep one table."""
     from hydra.core.hydra_config import HydraConfig
@@ -52,6 +68,7 @@ def resolved(config: RunConfig) -> Any:
             "request to request, so a part would start cold; split a sweep by run, or record the "
             "shards, merge them and replay the whole"
         )
+    import_libraries()
     from specfit.decoding.resolve import resolve
     from specfit.workflows.trace import check_request
 
@@ -63,7 +80,6 @@ def resolved(config: RunConfig) -> Any:
 def perform(spec: Any, short: bool = False) -> Any:
     """The run's Outcome, under a progress bar and the logger; an oracle's script, another run, is
     made before. `short`: without a line about what is to be expected."""
-    from specfit.decoding.live import build_runtime
     from specfit.decoding.oracle_texts import is_scripted, make_script
     from specfit.workflows.execute import Watchers, execute
     from specfit.workflows.logger import Logger
@@ -110,13 +126,16 @@ def show(spec: Any, outcome: Any, finished: Any) -> None:
 
 def place_of(spec: Any, finished: Any) -> str:
     """Workload, cache and whose times they are."""
+    from specfit.report.run_summary import counted
+
     info = finished.info
-    held = f"{info.cache_slots} of {spec.geometry.experts} experts per layer on the device"
-    told = f"{info.dataset}, {len(finished.ok_ids)} requests, {held}; model {info.model}"
+    cached = f"{info.cache_slots} of {spec.geometry.experts} experts per layer on the device"
+    requests = counted(len(finished.ok_ids), "request")
+    workload = f"{info.dataset}, {requests}, {cached}; model {info.model}"
     if info.clock != "modelled":
-        return f"{told}, times measured on {info.device}"
+        return f"{workload}, times measured on {info.device}"
     billed = info.model if info.billed in (None, "self") else info.billed
-    return f"{told}, times modelled for {billed} by profile {info.profile}"
+    return f"{workload}, times modelled for {billed} by profile {info.profile}"
 
 
 def alone(spec: Any, finished: Any, title: str) -> None:
@@ -148,8 +167,8 @@ def waited(outcome: Any, finished: Any) -> str:
     atlas_ns = summarise(finished).atlas_ns
     if outcome.ran_now and atlas_ns:
         parts.append(f"exact routes {span(atlas_ns / 1e9)}, off the clock as in the paper")
-    told = f" ({'; '.join(parts)})" if parts else ""
-    return f"elapsed {span(waited_s())}{told}"
+    apart = f" ({'; '.join(parts)})" if parts else ""
+    return f"elapsed {span(waited_s())}{apart}"
 
 
 def next_commands(spec: Any, finished: Any) -> list[str]:

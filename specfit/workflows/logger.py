@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from specfit.data.examples import joined_digest
@@ -25,9 +24,6 @@ from specfit.storage.run_folder import RunStore
 from specfit.storage.tables import FILES
 from specfit.workflows.execute import Watcher
 
-Number = float | int
-DRAWN = ("figures", "tables")  # below results_dir
-
 
 class Logger(Watcher):
     """Use as a context manager around a run. With logger=none it does nothing."""
@@ -35,7 +31,6 @@ class Logger(Watcher):
     def __init__(self, spec: RunSpec) -> None:
         self._spec, self._config = spec, spec.config.logger
         self._results = Path(spec.config.results_dir)
-        self._timed = "modelled" if spec.clock == "modelled" else "measured"
         self._run: Any = None
         self._seen = 0
 
@@ -44,17 +39,12 @@ class Logger(Watcher):
             self._try(self._begin)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._run is not None:  # `finished` was not reached: the run failed
             self._try(lambda: self._run.finish(exit_code=1))
 
     def resumes(self, parts: Iterator[Part]) -> None:
-        """This home is a new one: it gets what the process before has told to another."""
+        """This W&B run is a new one: it gets the requests that another process has finished."""
         for part in parts:
             self.finishes_request(part)
 
@@ -63,7 +53,7 @@ class Logger(Watcher):
 
     def finishes_request(self, part: Part) -> None:
         if self._run is not None:
-            metrics = {"request": self._seen, **request_metrics(part, self._timed)}
+            metrics = {"request": self._seen, **request_metrics(part, self._spec)}
             self._try(lambda: self._run.log(metrics))
         self._seen += 1
 
@@ -74,8 +64,6 @@ class Logger(Watcher):
         if self._run is not None:
             self._try(lambda: self._close(folder))
 
-    # -- what is said to W&B ---------------------------------------------------------------------
-
     def _begin(self) -> None:
         import wandb
 
@@ -85,21 +73,17 @@ class Logger(Watcher):
         if mode == "online" and not wandb.login(prompt=False, verify=False):
             raise RuntimeError("not logged in; `wandb login`, or logger.mode=offline")
         self._results.mkdir(parents=True, exist_ok=True)
+        dataset, selector, slots = spec.config.dataset.name, spec.config.selector.name, spec.slots
+        where = f"{slots} slots"
         self._run = wandb.init(
             project=config.project,
             entity=config.entity,
             mode=mode,
-            name=f"{spec.config.selector.name}, {spec.slots} slots, {spec.config.dataset.name}",
+            name=f"{selector}, {where}, {dataset}",
             # What can be compared is one group: these requests, whatever decodes them.
-            group=f"{spec.config.dataset.name} {joined_digest(spec.workload.digests)[:8]}",
-            job_type=spec.config.selector.name,
-            tags=[
-                spec.config.model.name,
-                spec.config.dataset.name,
-                f"{spec.slots} slots",
-                f"{spec.clock} clock",
-                spec.profile.name,
-            ],
+            group=f"{dataset} {joined_digest(spec.workload.digests)[:8]}",
+            job_type=selector,
+            tags=[spec.config.model.name, dataset, where, f"{spec.clock} clock", spec.profile.name],
             config=spec.settled() | {"clock": spec.clock, "device_name": spec.device_name},
             dir=str(self._results),
             reinit="create_new",  # jobs of one process log beside each other
@@ -122,19 +106,16 @@ class Logger(Watcher):
         import wandb
 
         log, run = self._run, load_run(folder)
-        run_id = run.info.run_id
         lines = closing_table(run, baseline_of(run, self._results / "runs"), self._results)
-        log.config.update({"run_id": run_id})
-        log.summary.update(
-            {one.label: one.value for one in lines if one.value is not None and one.label != "mark"}
-        )
+        log.config.update({"run_id": run.info.run_id})
+        shown = [line for line in lines if line.value is not None and line.label != "mark"]
+        log.summary.update({line.label: line.value for line in shown})
         table = [[line.label, line.shown] for line in lines]
         log.log({"closing table": wandb.Table(columns=["what", "value"], data=table)})
         rows = [folder / name for name in (*FILES, MANIFEST, "run.yaml")]
-        for kind, files in (("rows", rows), ("drawn", sorted(drawn_from(run_id, self._results)))):
-            there = [file for file in files if file.exists()]
-            if there:
-                artifact = wandb.Artifact(f"{kind}-{run_id}", type=kind)
+        for kind, files in (("rows", rows), ("drawn", drawn_from(run.info.run_id, self._results))):
+            if there := [file for file in files if file.exists()]:
+                artifact = wandb.Artifact(f"{kind}-{run.info.run_id}", type=kind)
                 for file in there:
                     artifact.add_file(str(file))
                 log.log_artifact(artifact)
@@ -149,31 +130,31 @@ class Logger(Watcher):
             self._run = None
             first = next(iter(str(error).strip().splitlines()), "")
             why = f"{type(error).__name__}: {first}" if first else type(error).__name__
-            name = self._config.name
-            print(
-                f"specfit: logger {name} failed ({why}); the run goes on without it",
-                file=sys.stderr,
-            )
+            what = f"logger {self._config.name} failed ({why}); the run goes on without it"
+            print(f"specfit: {what}", file=sys.stderr)
 
 
-def request_metrics(part: Part, timed: str) -> dict[str, Number]:
-    """Of one request by itself. `timed` (modelled or measured) stands before every time of the
-    clock; what has no value is left out. A failed request counts and says nothing else."""
+def request_metrics(part: Part, spec: RunSpec) -> dict[str, float]:
+    """Of one request by itself; copies as billed. The clock's word (modelled or measured) stands
+    before every time of it; what has no value is left out. A failed request is counted alone."""
     record, decode = part.request, part.cycles[1:]
     if record.status != "ok":
         return {"failed": 1}
-    tokens = sum(cycle.committed_tokens for cycle in decode)
-    demand = sum(cycle.demand_experts for cycle in decode)
+
+    def total(name: str) -> int:
+        return sum(getattr(cycle, name) for cycle in decode)
+
     assert record.prefill_ns is not None and record.decode_ns is not None
-    values: dict[str, Number | None] = {
+    tokens, timed = total("committed_tokens"), spec.timed
+    values: dict[str, float | None] = {
         "failed": 0,
         f"{timed}/tokens_per_s": ratio(tokens * 1e9, record.decode_ns),
         f"{timed}/prefill_s": record.prefill_ns / 1e9,
         f"{timed}/decode_s": record.decode_ns / 1e9,
         "committed_per_cycle": ratio(tokens, len(decode)),
-        "verified_per_cycle": ratio(sum(cycle.verified_nodes for cycle in decode), len(decode)),
-        "experts_per_token": ratio(sum(cycle.transferred_experts for cycle in decode), tokens),
-        "hit_rate": ratio(sum(cycle.hit_experts for cycle in decode), demand),
+        "verified_per_cycle": ratio(total("verified_nodes"), len(decode)),
+        "experts_per_token": ratio(spec.billing.layer_scale * total("transferred_experts"), tokens),
+        "hit_rate": ratio(total("hit_experts"), total("demand_experts")),
         "prompt_tokens": record.prompt_tokens,
         "output_tokens": None if record.output_ids is None else len(record.output_ids),
         "elapsed_s": sum(timing.elapsed_ns for timing in part.timings) / 1e9,
@@ -182,8 +163,14 @@ def request_metrics(part: Part, timed: str) -> dict[str, Number]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def drawn_from(run_id: str, results: Path) -> Iterator[Path]:
+def drawn_from(run_id: str, results: Path) -> list[Path]:
     """Every format of each table and figure that names the run's id in one of them."""
-    files = [path for name in DRAWN for path in (results / name).rglob("*") if path.is_file()]
-    naming = {path.with_suffix("") for path in files if run_id.encode() in path.read_bytes()}
-    yield from (path for path in files if path.with_suffix("") in naming)
+    below = sorted((results / "figures").rglob("*")) + sorted((results / "tables").rglob("*"))
+    files = [path for path in below if path.is_file()]
+    naming = {drawing_of(path) for path in files if run_id.encode() in path.read_bytes()}
+    return [path for path in files if drawing_of(path) in naming]
+
+
+def drawing_of(file: Path) -> Path:
+    """Without what tells its formats apart, as in figure_2.narrow.svg."""
+    return file.with_name(file.name.partition(".")[0])

@@ -6,23 +6,21 @@ enters a row.
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from omegaconf import OmegaConf
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from specfit.base.entry import print_error
-from specfit.base.paths import CONF
 from specfit.base.types import SpecfitError
 from specfit.decoding.calibration.trials import STATES
 from specfit.decoding.cycle import Cycle
-from specfit.decoding.spec import RunSpec
+from specfit.decoding.spec import RunSpec, stored_profile
 from specfit.hardware.profile import Profile
 from specfit.report.clock_check import clock_sentence
 from specfit.report.run_summary import failures
@@ -31,7 +29,7 @@ from specfit.storage.rows import RunRows
 from specfit.workflows.execute import Watcher
 
 UNITS = ("_ms", "_us", "_gbps")
-GPU_FOLDER = CONF / "gpu"
+WIDTH = 78  # columns
 LOG_SECONDS = 30.0  # where no terminal draws a bar: a line at most this often,
 LOG_LINES = 20  # and about this many of a whole run
 DRAW_SECONDS = 0.2
@@ -51,14 +49,15 @@ def say_failed(run: RunRows) -> None:
 
 
 def headline(spec: RunSpec) -> str:
-    """Device, clock and profile: the first line of every run."""
-    head = f"{spec.place}; clock {spec.clock}"
+    """Whose times they will be, how the profile's values are known, and what decodes: lines of at
+    most WIDTH columns where names are short."""
     if spec.clock == "wall":
-        return f"{head} (times are measured); profile {spec.profile.name}"
-    bill = "" if spec.billing.name == "self" else f", billed as {spec.billing.name}"
+        return f"times: measured by the wall clock on this {spec.place}"
+    billed = spec.config.model.name if spec.billing.name == "self" else spec.billing.name
     known = "; ".join(f"{how}: {', '.join(what)}" for how, what in sources(spec.profile).items())
-    told = f" ({known})" if known else ""
-    return f"{head} (times are modelled); profile {spec.profile.name}{bill}{told}"
+    lines = [f"times: modelled for {billed} by profile {spec.profile.name}"]
+    lines += textwrap.wrap(known, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join([*lines, f"{spec.place}; its speed is in no modelled time"])
 
 
 def opening(spec: RunSpec) -> list[str]:
@@ -72,8 +71,7 @@ def opening(spec: RunSpec) -> list[str]:
 def sources(profile: Profile) -> dict[str, list[str]]:
     """How the profile's values are known -> which: `inferred` and `assumed` by its notes, `set` for
     those that differ from its file, whatever the note there says."""
-    path = GPU_FOLDER / f"{profile.name}.yaml"
-    stored: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.exists() else {}
+    stored = stored_profile(profile.name)
     result: dict[str, list[str]] = {}
     for name, how in profile.notes.items():
         if name in stored and stored[name] != getattr(profile, name):
@@ -192,7 +190,6 @@ class Progress(Watcher):
 
     def __init__(self, spec: RunSpec, expect: Callable[[RunSpec, int], str] | None = None) -> None:
         self._spec, self._expect = spec, expect
-        self._timed = "modelled" if spec.clock == "modelled" else "measured"
         self._committed = self._cycles = self._decode_ns = self._timed_ns = 0
         self._countdown = Countdown()
 
@@ -238,5 +235,5 @@ class Progress(Watcher):
         speed, each = self._committed * 1e9 / self._decode_ns, self._committed / self._cycles
         return (
             f"{speed:.2f} tok/s, {each:.2f} committed per cycle, "
-            f"{span(self._timed_ns / 1e9)} timed ({self._timed})"
+            f"{span(self._timed_ns / 1e9)} timed ({self._spec.timed})"
         )

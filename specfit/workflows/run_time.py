@@ -9,6 +9,7 @@ the cell, on any machine. Loading and calibrations are in neither.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +19,14 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from specfit.base.config import RunConfig
+from specfit.base.published import PUBLISHED
 from specfit.base.types import RequestError, SpecfitError
-from specfit.decoding.spec import RunSpec
+from specfit.decoding.spec import RunSpec, profile_of
 from specfit.hardware.profile import Profile
 from specfit.report.clock_check import FOLDER
+from specfit.report.run_summary import counted
+from specfit.selection.registry import selector_spec
 from specfit.storage.find import finished_runs
 from specfit.storage.manifest import Manifest
 from specfit.storage.pack import packed_run
@@ -138,7 +143,7 @@ def _experts_ms(model: Experts, profile: Profile, used: float, copied: float) ->
 PROMPTS_READ = 50
 """Prompts whose length is read; the others are taken to be like them."""
 
-BASIS = "an estimate: answers at their longest, round figures of routing and acceptance"
+BASIS = "estimated with answers at their longest"
 
 
 def expected(spec: RunSpec, done: int = 0) -> str:
@@ -148,7 +153,7 @@ def expected(spec: RunSpec, done: int = 0) -> str:
     here = probed_profile(Path(spec.config.results_dir), spec.device_name)
     if spec.clock == "modelled":
         billed = run_time(system, experts_of(spec, billed=True), spec.profile, spec.slots, requests)
-        timed = f"{span(billed.timed_s)} timed (modelled by profile {spec.profile.name})"
+        timed = f"; {span(billed.timed_s)} on the modelled clock (profile {spec.profile.name})"
     else:
         here = spec.profile if is_complete(spec.profile) else here
         if here is None:
@@ -156,14 +161,13 @@ def expected(spec: RunSpec, done: int = 0) -> str:
                 f"expected: unknown, profile {spec.profile.name} has no numbers for this machine "
                 "(python -m specfit.probe measures them); time left is shown after a request"
             )
-        timed = f"{span(run_time(system, experts_of(spec), here, spec.slots, requests).timed_s)}"
-        timed += " timed"
+        timed = ""
     if here is None:
-        elapsed = "elapsed unknown before a request is done"
+        waited = "a wait that is shown after the first"
     else:
-        waited = run_time(system, experts_of(spec), here, spec.slots, requests).elapsed_s
-        elapsed = f"{span(waited)} elapsed (by profile {here.name})"
-    return f"expected for {requests.count} requests: {timed}, {elapsed}; {BASIS}"
+        own = run_time(system, experts_of(spec), here, spec.slots, requests)
+        waited = f"{span(own.elapsed_s)} to wait (by profile {here.name})"
+    return f"expected for {counted(requests.count, 'request')}: {waited}{timed}; {BASIS}"
 
 
 def expected_recording(spec: RunSpec, requests: int) -> str:
@@ -176,8 +180,8 @@ def expected_recording(spec: RunSpec, requests: int) -> str:
     decoded = replace(requests_of(spec, 0), count=requests)
     decoding_s = run_time(plain, experts_of(spec), here, spec.slots, decoded).elapsed_s
     return (
-        f"expected for {requests} requests: {span(decoding_s)} elapsed to decode them (by profile "
-        f"{here.name}; {BASIS}), and the passes over their pools; {after}"
+        f"expected for {counted(requests, 'request')}: {span(decoding_s)} to decode them (by "
+        f"profile {here.name}; {BASIS}), and the passes over their pools; {after}"
     )
 
 
@@ -226,6 +230,35 @@ def _profile_in(path: Path) -> Profile | None:
         return Profile(**values | {"gpu_names": tuple(values["gpu_names"])})
     except (OSError, ValueError, KeyError, TypeError, SpecfitError):
         return None
+
+
+# -- of a model that is not here ------------------------------------------------------------------
+
+
+def unfetched(config: RunConfig) -> RunTime | None:
+    """Of a run whose published model is still to be fetched, on the machine of its profile; None
+    where the files are here, or the model or the profile has no known numbers."""
+    from specfit.decoding.resolve import repository_of
+    from specfit.models.target.fetch import is_fetched
+
+    repository = repository_of("model", config.model)
+    is_here = repository is None or is_fetched(repository)
+    shape, profile = PUBLISHED.get(config.model.name), profile_of(config.gpu)
+    if is_here or shape is None or not is_complete(profile):
+        return None
+    kind, slots = selector_spec(config.selector.name), config.cache_slots
+    model = Experts(shape.layers, shape.experts, shape.top_k, shape.expert_bytes())
+    cached_slots = slots if isinstance(slots, int) else shape.experts
+    system = system_like(config.selector.name, kind.drafts, kind.reads_routes)
+    return run_time(system, model, profile, cached_slots, longest_requests(config))
+
+
+def longest_requests(config: RunConfig) -> Requests:
+    """By the workload's own limits; no prompt is read."""
+    from specfit.decoding.memory_fit import workload_context
+
+    prompt = workload_context(config, sys.maxsize) - config.new_tokens
+    return Requests(config.request_limit or 1, prompt, config.new_tokens)
 
 
 # -- from finished runs --------------------------------------------------------------------------
@@ -312,7 +345,7 @@ def closest(work: Work, finished: Iterable[Finished]) -> list[Finished]:
             other.cache_slots == work.cache_slots,
         )
 
-    asked = config.model.name, config.new_tokens
-    same = [other for other in finished if (other.model, other.max_new_tokens) == asked]
+    same_kind = config.model.name, config.new_tokens
+    same = [other for other in finished if (other.model, other.max_new_tokens) == same_kind]
     best = max(map(likeness, same), default=None)
     return [other for other in same if likeness(other) == best]

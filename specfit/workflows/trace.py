@@ -14,7 +14,6 @@ from typing import Any
 
 from specfit.base.types import CycleRecord, SpecfitError
 from specfit.decoding.cycle import Cycle
-from specfit.decoding.live import build_runtime
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.timeline import LayerSpans
@@ -23,6 +22,7 @@ from specfit.storage.request_files import Part, part_name
 from specfit.storage.rows import RunRows, load_run
 from specfit.storage.run_folder import RunStore
 from specfit.workflows.execute import Job, Outcome, Watcher
+from specfit.workflows.waiting import build_runtime
 
 Event = dict[str, Any]
 

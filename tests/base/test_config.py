@@ -17,7 +17,7 @@ from specfit.storage import identity
 from specfit.workflows.command_help import help_template
 from specfit.workflows.hydra_cli import compose, store_schema
 from specfit.workflows.hydra_workers import LAUNCHERS, is_installed
-from tests.fakes.runnable import EXPERTS, Command, Runnable
+from tests.fakes.tiny_model import RUN_EXPERTS, Command, Runnable
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 FILES = sorted(p.relative_to(CONF) for p in CONF.rglob("*.yaml") if p.parent != CONF)
@@ -140,7 +140,7 @@ def test_uncached_systems_have_no_slots_and_say_so(settled, selector: str) -> No
 
 
 def test_all_is_the_expert_count(settled) -> None:  # type: ignore[no-untyped-def]
-    assert settled("cache_slots=all").slots == EXPERTS
+    assert settled("cache_slots=all").slots == RUN_EXPERTS
 
 
 def run_id(spec: LiveRunSpec, calibration: str | None = None) -> str:
@@ -219,4 +219,4 @@ def test_a_sweep_over_slots(command: Command, runnable: Runnable, tmp_path: Path
     ended = command(*runnable.overrides, *settings, "selector=ar_cache", "cache_slots=0,all")
     assert (ended.code, ended.err) == (0, "")
     (said,) = [line for line in ended.out.splitlines() if line.startswith("tokens/s ")]
-    assert said.split()[1:] == ["0", "slots", str(EXPERTS), "slots"]
+    assert said.split()[1:] == ["0", "slots", str(RUN_EXPERTS), "slots"]

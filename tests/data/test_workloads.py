@@ -12,7 +12,7 @@ import pytest
 
 from specfit.base.types import SpecfitError
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
 PROBLEM = {"question": "Tom has 3 apples and buys 4. How many?", "answer": "3 + 4 = 7\n#### 7"}
 ARTICLE = {"article": "Rain fell all day.", "highlights": "Rain fell."}

@@ -19,7 +19,7 @@ from specfit.models.target.checkpoint import INDEX, tokenizer_digest  # noqa: E4
 from specfit.storage import identity  # noqa: E402
 from specfit.workflows.hydra_cli import compose  # noqa: E402
 from specfit.workflows.recording.recorder import recording_identity  # noqa: E402
-from tests.fakes.runnable import Runnable  # noqa: E402
+from tests.fakes.tiny_model import Runnable  # noqa: E402
 
 ROW = {"question": "How many?", "answer": "#### 7"}
 

@@ -10,7 +10,7 @@ from specfit.base.types import SpecfitError
 from specfit.report.metrics import same_ids, totals
 from specfit.storage.recording.files import Recording, read_recording
 from tests.doors.test_record import Workplace, assert_same_rows
-from tests.fakes.runnable import Runnable
+from tests.fakes.tiny_model import Runnable
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from specfit.base.config import from_hydra  # noqa: E402
 from specfit.decoding import live  # noqa: E402
 from specfit.decoding.resolve import resolve  # noqa: E402
 from specfit.workflows.hydra_cli import compose  # noqa: E402
-from tests.fakes.pairs import Pair  # noqa: E402
+from tests.fakes.tiny_model import Pair  # noqa: E402
 
 
 def facts_of(pair: Pair, *overrides: str) -> Any:

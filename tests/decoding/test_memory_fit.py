@@ -27,7 +27,7 @@ from specfit.models.target.attention import backend_name  # noqa: E402
 from specfit.models.target.family import geometry_of  # noqa: E402
 from specfit.workflows import doctor  # noqa: E402
 from specfit.workflows.hydra_cli import compose  # noqa: E402
-from tests.fakes.pairs import CPU, Pair  # noqa: E402
+from tests.fakes.tiny_model import CPU, Pair  # noqa: E402
 
 BIG = ["model=qwen3-30b-a3b", "drafter=redhat-eagle3", "dataset=gsm8k"]
 QWEN = {

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 
 from specfit.storage.rows import load_run  # noqa: E402
-from tests.fakes.runnable import Command, Runnable  # noqa: E402
+from tests.fakes.tiny_model import Command, Runnable  # noqa: E402
 
 
 def damage(folder: Path, tensor: str, value: float) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Runnable
+from tests.fakes.tiny_model import Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from specfit.base.plugins import named
 from specfit.base.types import SpecfitError
 from specfit.storage.rows import RunRows, load_run
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "extend.md"
 BLOCK = re.compile(r"```(?:python|yaml)\n# (thrifty/\S+)\n(.*?)```", re.DOTALL)

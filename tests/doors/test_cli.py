@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import (
-    EXPERTS,
+from tests.fakes.tiny_model import (
+    RUN_EXPERTS,
     Command,
     JobResult,
     Runnable,
@@ -75,7 +75,7 @@ CONFIG = {
     "objective=speed": "objective is 'speed'; use one of ratio, lambda",
     "lambda_tokens_per_s=9": "lambda_tokens_per_s is read by objective=lambda alone; set both",
     "calibration.at=once": "calibration.at is 'once'; use one of primary, own",
-    f"cache_slots={EXPERTS + 1}": f"cache_slots is 17, but a layer has {EXPERTS} experts; use all",
+    "cache_slots=17": f"cache_slots is 17, but a layer has {RUN_EXPERTS} experts; use all",
     "cache_slots=-1": "cache_slots is -1; it must be at least 0",
     "cache_slots=most": "cache_slots is 'most'; use a number of experts per layer, all or fit",
     "cache_slots=2.5": "cache_slots=2.5: Value '2.5' of type 'float' is incompatible with",
@@ -415,7 +415,7 @@ def test_a_bad_job_of_a_sweep_stops_no_other(
     assert ended.code == 2
     assert "cache_slots is 99" in ended.sentence
     finished = [load_run(f).info for f in (tmp_path / "runs").iterdir() if f.is_dir()]
-    assert sorted(info.cache_slots for info in finished) == [0, EXPERTS]
+    assert sorted(info.cache_slots for info in finished) == [0, RUN_EXPERTS]
 
 
 def test_a_sweep_that_cannot_be_composed_runs_nothing(refused) -> None:  # type: ignore[no-untyped-def]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from specfit.storage.rows import RunRows, load_run
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
 SMALL = ("limit=2", "max_new_tokens=8", "cache_slots=4")
 SYSTEMS = ("ar", "ar_cache", "eagle3_cache")

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from specfit.base.types import SpecfitError
 from specfit.hardware.memory import HostMemory
-from tests.fakes.runnable import Command, Runnable, in_process
+from tests.fakes.tiny_model import Command, Runnable, in_process
 
 SMALL = ("limit=1", "max_new_tokens=4", "calibration.slots=4")
 

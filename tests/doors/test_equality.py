@@ -19,7 +19,7 @@ from specfit.models.routes.noisy import NoisyRoutes
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.selection.cost import CostModel
 from specfit.selection.registry import SelectorArgs, selector_spec
-from tests.fakes.pairs import EXPERTS, Pair, generate
+from tests.fakes.tiny_model import EXPERTS, Pair, generate
 
 NEAR_TIE = 1e-4
 COST = CostModel(1e7 + 6e5 * np.arange(8), 4e4)

@@ -17,7 +17,7 @@ import pytest
 
 from specfit.storage.manifest import read_manifest
 from tests.fakes import killing
-from tests.fakes.runnable import Runnable
+from tests.fakes.tiny_model import Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = ("cycles.parquet", "requests.parquet")

@@ -20,7 +20,7 @@ import pytest
 
 from specfit.storage.rows import load_run
 from specfit.workflows.hydra_workers import LAUNCHERS, is_installed
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("selector=ar_cache", "limit=2", "max_new_tokens=4")

@@ -10,7 +10,7 @@ import pytest
 
 from specfit import __version__
 from specfit.__main__ import COMMANDS, main
-from tests.fakes.runnable import Runnable
+from tests.fakes.tiny_model import Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 

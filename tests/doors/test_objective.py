@@ -24,7 +24,7 @@ from specfit.storage.atomic import write_json
 from specfit.storage.recording.files import Recording
 from specfit.storage.rows import RunRows, load_run
 from specfit.storage.run_folder import RunStore
-from specfit.workflows.execute import Job, execute
+from specfit.workflows.execute import Job, Watcher, execute
 from specfit.workflows.hydra_cli import compose
 from tests.fakes import table_model
 
@@ -39,11 +39,6 @@ CONFIG = {
     "threads": 1,
 }
 FOLLOWING = ("objective=lambda",)
-
-
-class Quiet:
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +63,7 @@ def facts_of(recording: Recording, results: Path, *said: str) -> RunSpec:
 
 def run(recording: Recording, results: Path, *said: str) -> Path:
     spec = facts_of(recording, results, *said)
-    return execute(spec, replay_runtime, Quiet()).folder
+    return execute(spec, replay_runtime, Watcher()).folder
 
 
 def selections(folder: Path) -> list[tuple[int, int]]:
@@ -133,7 +128,7 @@ def test_a_request_decoded_again_has_the_run_behind_it(
     fit = calibrated_cost(spec, replay_runtime, tmp_path)
     for request_id in rows.request_ids:
         store = RunStore(folder.parent, folder.name)
-        part = Job(spec, replay_runtime, fit).replay_one(request_id, store, Quiet())
+        part = Job(spec, replay_runtime, fit).replay_one(request_id, store, Watcher())
         stored = rows.cycles[rows.cycles["request_id"] == request_id]
         assert [cycle.cycle_ns for cycle in part.cycles] == stored["cycle_ns"].tolist()
 

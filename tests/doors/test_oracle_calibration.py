@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Command
+from tests.fakes.tiny_model import Command
 
 pytest.importorskip("torch")
 

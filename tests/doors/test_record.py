@@ -21,22 +21,12 @@ from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import Recording, find_recording, read_recording
 from specfit.storage.recording.tables import FILES
 from specfit.storage.rows import RunRows, load_run
-from tests.fakes.runnable import EXPERTS, Runnable
+from tests.fakes.tiny_model import RUN_EXPERTS, Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUESTS, NEW_TOKENS = 3, 24
 
 pytestmark = pytest.mark.slow  # tests/recorded has the quick ones
-
-
-class Quiet:
-    def calibrates(self) -> None: ...
-
-    def starts(self, total: int, done: int) -> None: ...
-
-    def sees_cycle(self, cycle: Any) -> None: ...
-
-    def finishes_request(self, part: Any) -> None: ...
 
 
 @dataclass
@@ -70,16 +60,16 @@ class Workplace:
     def live(self, *said: str) -> RunRows:
         from specfit.decoding.live import build_runtime
         from specfit.decoding.resolve import resolve
-        from specfit.workflows.execute import execute
+        from specfit.workflows.execute import Watcher, execute
 
-        return load_run(execute(resolve(self.config(*said)), build_runtime, Quiet()).folder)
+        return load_run(execute(resolve(self.config(*said)), build_runtime, Watcher()).folder)
 
     def replay(self, recording: Recording, *said: str) -> RunRows:
         from specfit.decoding.replay.spec import replay_runtime, resolve_replay
-        from specfit.workflows.execute import execute
+        from specfit.workflows.execute import Watcher, execute
 
         spec = resolve_replay(self.config(*said), recording, [s.split("=")[0] for s in said])
-        return load_run(execute(spec, replay_runtime, Quiet(), below="replays").folder)
+        return load_run(execute(spec, replay_runtime, Watcher(), below="replays").folder)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +103,7 @@ def test_replayed_rows_are_the_runs(
     assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))
 
 
-@pytest.mark.parametrize("slots", [0, 5, 12, EXPERTS])
+@pytest.mark.parametrize("slots", [0, 5, 12, RUN_EXPERTS])
 @pytest.mark.parametrize("selector", ["ar", "ar_cache", "eagle3", "eagle3_cache", "specfit"])
 def test_matrix(workplace: Workplace, recording: Recording, selector: str, slots: int) -> None:
     """All selectors at all slots; the fit is made twice, from the model and from the recording."""

@@ -18,7 +18,7 @@ import pytest
 
 import specfit.workflows.execute
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = ("cycles.parquet", "requests.parquet")
@@ -173,15 +173,43 @@ def test_a_killed_process_loses_no_finished_request(
     assert bytes_of(folder) == bytes_of(whole)
 
 
+@pytest.mark.parametrize("policy", ["lru", "decayed_lfu"])
+def test_a_higher_limit_goes_on_after_the_lower_ones_requests(
+    command: Command, runnable: Runnable, tmp_path: Path, policy: str
+) -> None:
+    """And leaves the rows of a run that began at the first request."""
+
+    def run(results: str, limit: int) -> tuple[JobResult, Path]:
+        said = (
+            *SMALL[1:],
+            f"limit={limit}",
+            "selector=ar_cache",
+            f"policy={policy}",
+            "compare=false",
+        )
+        ended = command(*runnable.overrides, *said, f"results_dir={tmp_path / results}")
+        assert ended.code == 0, ended.err
+        return ended, Path(ended.out.splitlines()[-1].removeprefix("rows: "))
+
+    run("grown", 1)
+    grown, folder = run("grown", 3)
+    whole, alone = run("alone", 3)
+    assert "1 of 3 requests were finished before; going on after them" in grown.out
+    assert "finished before" not in whole.out
+    assert folder.name == alone.name and bytes_of(folder) == bytes_of(alone)
+    assert len(json.loads((folder / "manifest.json").read_text())["provenance"]) == 2
+
+
 # -- what is printed -------------------------------------------------------------------------------
 
 
-def test_the_first_line_names_device_clock_and_profile(run: Run) -> None:
+def test_the_first_lines_say_whose_times_they_are(run: Run) -> None:
     ended, _ = run("selector=ar", "gpu.link_gbps=30")
-    first = ended.out.splitlines()[0]
-    assert first.startswith("device cpu (")
-    assert "clock modelled (times are modelled); profile paper_main, billed as qwen3-" in first
-    assert "(set: link; inferred: fixed; assumed: node, draft level, selection, commit," in first
+    first, *known, device = ended.out.splitlines()[:4]
+    assert first == "times: modelled for qwen3-30b-a3b by profile paper_main"
+    assert known[0].startswith("  set: link; inferred: fixed; assumed: node, draft level, sel")
+    assert device.startswith("device cpu (") and device.endswith("is in no modelled time")
+    assert all(len(line) <= 78 for line in (first, *known))
 
 
 def test_output_that_no_terminal_reads_is_short_and_says_what_its_times_are(run: Run) -> None:
@@ -211,7 +239,7 @@ def test_a_speed_up_is_shown_once_ar_has_run(
 
 def test_a_wall_run_says_measured(run: Run) -> None:
     ended, folder = run("selector=ar_cache", "gpu=local")
-    assert "clock wall (times are measured); profile local" in ended.out.splitlines()[0]
+    assert ended.out.startswith("times: measured by the wall clock on this device cpu (")
     assert "modelled" not in ended.out and "tokens/s (measured)" in ended.out
     check_timer(load_run(folder))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from specfit.base.paths import PACKAGE
+from specfit.base.published import QWEN3_30B_A3B
 from specfit.hardware.memory import DeviceNeeds, host_memory
 from specfit.hardware.reference_models import BILLED_MODELS
 
@@ -95,3 +98,19 @@ def test_48_slots_are_marginal_on_a_card_of_24_gib() -> None:
     slots = needs.largest_slots(24564 * 2**20, 3, 1500)
     assert 43 <= slots < 48
     assert needs.store_bytes == pytest.approx(58.0e9, rel=1e-3)
+
+
+def test_the_dummys_config_is_the_published_shape() -> None:
+    shape = QWEN3_30B_A3B
+    config = json.loads((PACKAGE / "weights" / "qwen3-30b-a3b-dummy" / "config.json").read_text())
+    assert {
+        "num_hidden_layers": shape.layers,
+        "hidden_size": shape.hidden,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": shape.head_dim,
+        "num_experts": shape.experts,
+        "num_experts_per_tok": shape.top_k,
+        "moe_intermediate_size": shape.intermediate,
+        "vocab_size": shape.vocabulary,
+    }.items() <= config.items()

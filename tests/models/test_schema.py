@@ -21,8 +21,12 @@ from specfit.models.target.checkpoint import INDEX, Checkpoint  # noqa: E402
 from specfit.models.target.config_file import stop_ids, target_fields  # noqa: E402
 from specfit.models.target.family import geometry_of  # noqa: E402
 from specfit.models.target.loading import load_model  # noqa: E402
-from tests.fakes.pairs import CPU, Pair, generate  # noqa: E402
-from tests.fakes.runnable import Runnable  # noqa: E402
+from tests.fakes.tiny_model import (  # noqa: E402
+    CPU,
+    Pair,
+    Runnable,
+    generate,
+)
 
 TARGET = SimpleNamespace(hidden_size=64, vocab_size=200, num_hidden_layers=5)
 

@@ -86,7 +86,7 @@ def test_marks_say_what_a_reader_must_know() -> None:
     parts = [part(n, flags=flags, machine=m) for n, m in zip("ab", states, strict=True)]
     marks = [line.value for line in closing_table(rows_of(parts)) if line.label == "mark"]
     assert marks == [
-        "this setting would not fit the profile's memory",
+        "this setting would not fit the profile's memory; cache_slots=fit takes what does",
         "committed ids are a script's (drafter.force): equal ids say nothing",
         "link capped at 12.0 GB/s",
         "the machine's state moved during the run: pcie_generation",

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.fakes.runnable import Command, Runnable
+from tests.fakes.tiny_model import Command, Runnable
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check" / "ids.py"
 

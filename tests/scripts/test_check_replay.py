@@ -12,7 +12,7 @@ import pytest
 
 from specfit.storage.rows import load_run
 from specfit.storage.tables import read_table, write_table
-from tests.fakes.runnable import Command, Runnable
+from tests.fakes.tiny_model import Command, Runnable
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "check"))

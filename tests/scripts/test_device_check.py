@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.runnable import make_runnable
+from tests.fakes.tiny_model import make_runnable
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "device" / "check.sh"

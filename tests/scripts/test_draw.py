@@ -108,7 +108,9 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     assert found[0] == found[1]
     assert {p.suffix for p in found[0]} == {".md", ".tex", ".csv", ".pdf", ".svg", ".png", ".json"}
     index = json.loads((tmp_path / "first" / "artifacts.json").read_text())
-    assert index["figure_2"]["files"] == ["figure_2.pdf", "figure_2.png", "figure_2.svg"]
+    assert index["figure_2"]["files"] == [
+        *("figure_2.narrow.svg", "figure_2.pdf", "figure_2.png", "figure_2.svg")
+    ]
     assert index["figure_2"]["runs"] == index["table_2"]["runs"] and index["figure_2"]["alt"]
 
 
@@ -195,5 +197,6 @@ def test_every_figure_can_be_drawn_from_the_committed_rows(tmp_path: Path) -> No
     made = make_all(ResultsReader(tmp_path), FIGURES)
     assert not lacking(made)
     for name, figure in made.artifacts.items():
-        assert sorted(figure.files) == [f"{name}.{kind}" for kind in ("pdf", "png", "svg")]
+        kinds = ("narrow.svg", "pdf", "png", "svg")
+        assert sorted(figure.files) == [f"{name}.{kind}" for kind in kinds]
         assert figure.alt.endswith(".") and figure.stamp.text

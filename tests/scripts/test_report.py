@@ -156,7 +156,7 @@ def test_it_can_be_read_aloud(page: Page) -> None:
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(below - above <= 1 for above, below in itertools.pairwise(levels))
     assert page.named("html") == [{"lang": "en"}]
-    assert len(page.named("svg")) == 1, "figure 2 alone has its rows"
+    assert len(page.named("svg")) == 2, "figure 2 alone has its rows: wide, and for a phone"
     assert all(one["role"] == "img" and one["aria-label"] for one in page.named("svg"))
     assert page.named("th") and all(
         one["scope"] in ("row", "rowgroup", "col") for one in page.named("th")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.runnable import Command, Runnable, in_process
+from tests.fakes.tiny_model import Command, Runnable, in_process
 
 STUDY = Path(__file__).parents[2] / "scripts" / "studies" / "study.py"
 

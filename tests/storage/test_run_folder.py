@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +16,9 @@ from specfit.storage.request_files import part_name, read_residency
 from specfit.storage.rows import load_run
 from specfit.storage.run_folder import RunStore
 from specfit.storage.tables import FILES
+from tests.fakes.killing import IDS, RUN_ID, fill_store, part_of
 from tests.fakes.rows import info, manifest, part, store_run
-from tests.storage import worker
 
-RUN_ID = worker.RUN_ID
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -27,7 +27,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def start(runs: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.storage.worker", str(runs), *arguments]
+    command = [sys.executable, "-m", "tests.fakes.killing", "store", str(runs), *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -35,22 +35,22 @@ def test_a_run_from_first_request_to_rows(tmp_path: Path) -> None:
     store = RunStore(tmp_path, RUN_ID)
     assert not store.is_finished() and store.finished_requests() == []
     assert store.last_residency() is None
-    assert worker.main(tmp_path) == worker.IDS
-    assert store.is_finished() and store.finished_requests() == worker.IDS
+    assert fill_store(str(tmp_path)) == IDS
+    assert store.is_finished() and store.finished_requests() == IDS
     assert (store.folder / "run.yaml").read_text() == "seed: 0\n"
     rows = load_run(store.folder)
-    assert rows.info == info() and rows.request_ids == worker.IDS == rows.ok_ids
-    assert rows.cycles["request_id"].tolist() == [name for name in worker.IDS for _ in range(3)]
+    assert rows.info == info() and rows.request_ids == IDS == rows.ok_ids
+    assert rows.cycles["request_id"].tolist() == [name for name in IDS for _ in range(3)]
     assert set(rows.cycles["run_id"]) == {RUN_ID}
     assert len(rows.timings) == len(rows.cycles)
 
 
 def test_residency_is_what_each_request_left(tmp_path: Path) -> None:
-    worker.main(tmp_path)
+    fill_store(str(tmp_path))
     store = RunStore(tmp_path, RUN_ID)
-    assert store.residency_before(worker.IDS[0]) is None
-    for before, name in zip(worker.IDS, worker.IDS[1:], strict=False):
-        left = part(before, (1, 2 + worker.IDS.index(before), 1)).residency
+    assert store.residency_before(IDS[0]) is None
+    for before, name in itertools.pairwise(IDS):
+        left = part(before, (1, 2 + IDS.index(before), 1)).residency
         found = store.residency_before(name)
         assert found is not None and set(found) == set(left)
         assert all(np.array_equal(found[key], left[key]) for key in left)
@@ -60,19 +60,19 @@ def test_residency_is_what_each_request_left(tmp_path: Path) -> None:
 
 def test_the_same_run_twice_is_byte_equal(tmp_path: Path) -> None:
     for runs in (tmp_path / "a", tmp_path / "b"):
-        worker.main(runs)
+        fill_store(str(runs))
     assert bytes_of(tmp_path / "a" / RUN_ID) == bytes_of(tmp_path / "b" / RUN_ID)
 
 
 def test_a_killed_run_goes_on_after_its_last_finished_request(tmp_path: Path) -> None:
-    process = start(tmp_path / "killed", worker.IDS[3])
+    process = start(tmp_path / "killed", IDS[3])
     process.communicate(timeout=60)
     assert process.returncode == 9
     store = RunStore(tmp_path / "killed", RUN_ID)
     assert not store.is_finished()
-    assert store.finished_requests() == worker.IDS[:3]
-    assert worker.main(tmp_path / "killed") == worker.IDS[3:]
-    assert worker.main(tmp_path / "whole") == worker.IDS
+    assert store.finished_requests() == IDS[:3]
+    assert fill_store(str(tmp_path / "killed")) == IDS[3:]
+    assert fill_store(str(tmp_path / "whole")) == IDS
     assert bytes_of(store.folder) == bytes_of(tmp_path / "whole" / RUN_ID)
     assert not list(store.folder.rglob(".tmp-*")), "what the dead process left is swept"
     found = read_manifest(store.folder)
@@ -83,21 +83,21 @@ def test_two_processes_at_once_make_one_result(tmp_path: Path) -> None:
     both = [start(tmp_path / "both") for _ in range(2)]
     did = [process.communicate(timeout=60)[0].split("\n")[:-1] for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    assert sorted(did, key=len) == [[""], worker.IDS], "one works, the other finds it finished"
-    worker.main(tmp_path / "alone")
+    assert sorted(did, key=len) == [[""], IDS], "one works, the other finds it finished"
+    fill_store(str(tmp_path / "alone"))
     assert bytes_of(tmp_path / "both" / RUN_ID) == bytes_of(tmp_path / "alone" / RUN_ID)
 
 
 def test_a_part_beyond_a_missing_one_is_done_again(tmp_path: Path) -> None:
     store = RunStore(tmp_path, RUN_ID)
     with store.locked():
-        store.begin(manifest(worker.IDS), "")
-        for name in worker.IDS[:3]:
+        store.begin(manifest(IDS), "")
+        for name in IDS[:3]:
             store.add(part(name))
-        lost = store.folder / "parts" / part_name(1, worker.IDS[1])
+        lost = store.folder / "parts" / part_name(1, IDS[1])
         lost.rename(tmp_path / "lost")
-        store.begin(manifest(worker.IDS), "")
-        assert store.finished_requests() == worker.IDS[:1]
+        store.begin(manifest(IDS), "")
+        assert store.finished_requests() == IDS[:1]
         assert len(list((store.folder / "parts").iterdir())) == 1
 
 
@@ -171,16 +171,16 @@ def test_part_names_are_safe_for_any_request_id(name: str, tmp_path: Path) -> No
 
 def test_what_waits_in_memory_gives_the_same_files(tmp_path: Path) -> None:
     """A patient store writes no part before its time; an impatient one went before it."""
-    worker.main(tmp_path / "whole")
+    fill_store(str(tmp_path / "whole"))
     patient = RunStore(tmp_path / "patient", RUN_ID, patience_s=3600.0)
     with RunStore(tmp_path / "patient", RUN_ID).locked() as first:
-        first.begin(manifest(worker.IDS, RUN_ID), "seed: 0\n")
-        first.add(worker.part_of(worker.IDS[0]))
+        first.begin(manifest(IDS, RUN_ID), "seed: 0\n")
+        first.add(part_of(IDS[0]))
     with patient.locked():
-        patient.begin(manifest(worker.IDS, RUN_ID), "seed: 0\n")
-        for name in worker.IDS[1:]:
-            patient.add(worker.part_of(name))
-        assert patient.finished_requests() == worker.IDS[:1], "on disk"
+        patient.begin(manifest(IDS, RUN_ID), "seed: 0\n")
+        for name in IDS[1:]:
+            patient.add(part_of(name))
+        assert patient.finished_requests() == IDS[:1], "on disk"
         patient.finish()
     assert bytes_of(patient.folder) == bytes_of(tmp_path / "whole" / RUN_ID)
     assert len(list((patient.folder / "parts").iterdir())) == 1
@@ -192,13 +192,13 @@ def test_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specfit.storage.run_folder.time.monotonic", lambda: now[0])
     store = RunStore(tmp_path, RUN_ID, patience_s=10.0)
     with store.locked():
-        store.begin(manifest(worker.IDS, RUN_ID), "")
-        for at, name in enumerate(worker.IDS[:4]):
+        store.begin(manifest(IDS, RUN_ID), "")
+        for at, name in enumerate(IDS[:4]):
             now[0] = 4.0 * at
-            store.add(worker.part_of(name))
-        assert store.finished_requests() == worker.IDS[:4]
+            store.add(part_of(name))
+        assert store.finished_requests() == IDS[:4]
         now[0] += 9.0
-        store.add(worker.part_of(worker.IDS[4]))
-        assert store.finished_requests() == worker.IDS[:4]
+        store.add(part_of(IDS[4]))
+        assert store.finished_requests() == IDS[:4]
         store.finish()
-    assert load_run(store.folder).ok_ids == worker.IDS
+    assert load_run(store.folder).ok_ids == IDS

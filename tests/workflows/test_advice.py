@@ -21,6 +21,14 @@ def slots_of(setting: Setting) -> int:
     return int(said.partition("=")[2])
 
 
+def test_rows_of_one_system_say_what_differs() -> None:
+    found = [Tried(one, rehearsal(*PLAIN)) for one in settings(12, SOURCES)]
+    lines = [(one.setting.name, advise.moves(one)) for one in found]
+    assert len(set(lines)) == len(lines) and all(how for _, how in lines)
+    assert ("AR + cache", "lru, on demand") in lines
+    assert ("AR + cache", "decayed_lfu, early by layer, routes token_table") in lines
+
+
 def test_every_setting_is_a_command_and_needs_the_same_memory() -> None:
     found = settings(12, SOURCES)
     assert len({one.overrides for one in found}) == len(found) == 17
@@ -124,7 +132,7 @@ def test_the_command_keeps_what_was_said_and_not_decided(override: str, kept: bo
 
 @pytest.mark.slow
 def test_one_screen_ends_with_a_command_that_runs(runnable, tmp_path, monkeypatch, capsys, command):  # type: ignore[no-untyped-def]
-    from tests.fakes.runnable import in_process
+    from tests.fakes.tiny_model import in_process
 
     said = [*runnable.overrides, f"results_dir={tmp_path}", "calibration.slots=4"]
     asked = [*said, "limit=2", "max_new_tokens=12", "cache_slots=4"]
@@ -153,7 +161,7 @@ def test_one_screen_ends_with_a_command_that_runs(runnable, tmp_path, monkeypatc
     ],
 )
 def test_what_is_wrong_gets_a_sentence(wrong, sentence, tmp_path, monkeypatch, capsys):  # type: ignore[no-untyped-def]
-    from tests.fakes.runnable import in_process
+    from tests.fakes.tiny_model import in_process
 
     ended = in_process("advise", monkeypatch, capsys)(f"results_dir={tmp_path}", wrong)
     assert ended.code == 2 and sentence in ended.sentence
@@ -161,7 +169,7 @@ def test_what_is_wrong_gets_a_sentence(wrong, sentence, tmp_path, monkeypatch, c
 
 
 def test_too_many_slots_are_refused(runnable, tmp_path, monkeypatch, capsys):  # type: ignore[no-untyped-def]
-    from tests.fakes.runnable import EXPERTS, in_process
+    from tests.fakes.tiny_model import EXPERTS, in_process
 
     said = [*runnable.overrides, f"results_dir={tmp_path}", f"cache_slots={EXPERTS + 1}"]
     ended = in_process("advise", monkeypatch, capsys)(*said)

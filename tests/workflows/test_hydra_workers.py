@@ -11,7 +11,7 @@ from specfit.base.types import SpecfitError
 from specfit.workflows import hydra_workers
 from specfit.workflows.hydra_cli import attempt, hydra_command
 from specfit.workflows.hydra_workers import JobResult, lost_worker, refuse_absent
-from tests.fakes.runnable import Command, Runnable
+from tests.fakes.tiny_model import Command, Runnable
 
 
 @pytest.fixture(autouse=True)

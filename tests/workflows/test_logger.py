@@ -15,8 +15,10 @@ import pytest
 
 from specfit.workflows.logger import drawn_from, request_metrics
 from tests.fakes.rows import part
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
+BILLED = SimpleNamespace(layer_scale=6)
+MODELLED: Any = SimpleNamespace(timed="modelled", billing=BILLED)
 SMALL = ("selector=ar_cache", "limit=2", "max_new_tokens=4", "cache_slots=4")
 
 
@@ -97,6 +99,8 @@ def test_what_is_kept(log: Log, fake: FakeWandb, tmp_path: Path) -> None:
     assert "logger wandb: https://example.org/run" in ended.out
     (run,) = fake.runs
     assert run.given["name"] == "ar_cache, 4 slots, embedded_gsm8k"
+    assert run.given["job_type"] == "ar_cache"
+    assert {"embedded_gsm8k", "4 slots", "modelled clock", "paper_main"} < set(run.given["tags"])
     assert run.config["cache_slots"] == 4 and run.config["selector"]["name"] == "ar_cache"
     assert run.config["clock"] == "modelled" and len(run.config["run_id"]) == 12
     requests = [values for values in run.logged if "request" in values]
@@ -110,6 +114,16 @@ def test_what_is_kept(log: Log, fake: FakeWandb, tmp_path: Path) -> None:
         *("cycles.parquet", "requests.parquet", "timings.parquet", "manifest.json", "run.yaml")
     }
     assert run.exit_code == 0
+
+
+def test_a_sweeps_runs_are_one_group_by_their_requests(log: Log, fake: FakeWandb) -> None:
+    for words in (("selector=ar",), ("cache_slots=8",), ("dataset=embedded_news",)):
+        log("logger=wandb", "logger.mode=online", "compare=false", *words)
+    ar, cached, news = (run.given for run in fake.runs)
+    assert ar["group"] == cached["group"] != news["group"]
+    assert ar["group"].startswith("embedded_gsm8k ") and news["group"].startswith("embedded_news ")
+    assert (ar["job_type"], cached["job_type"]) == ("ar", "ar_cache")
+    assert "8 slots" in cached["tags"] and "0 slots" in ar["tags"]
 
 
 def test_a_found_run_is_logged_with_what_was_drawn_since(
@@ -230,7 +244,7 @@ def test_wandb_takes_records_while_its_own_process_stands_still(tmp_path: Path) 
     wakes.start()
     try:
         for number in range(100):
-            run.log({"request": number, **request_metrics(part("a", (1, 4, 2)), "modelled")})
+            run.log({"request": number, **request_metrics(part("a", (1, 4, 2)), MODELLED)})
         assert wakes.is_alive(), "no record waited until the process was awake again"
     finally:
         wakes.cancel()
@@ -247,21 +261,21 @@ def test_wandb_takes_records_while_its_own_process_stands_still(tmp_path: Path) 
 def test_one_request_by_hand() -> None:
     """Two decode cycles that commit 4 and 2; the counters of a cycle are hand_made's own."""
     one = part("a", (1, 4, 2))
-    found = request_metrics(one, "modelled")
+    found = request_metrics(one, MODELLED)
     decode_ns = sum(cycle.cycle_ns for cycle in one.cycles[1:])
     assert found["modelled/tokens_per_s"] == pytest.approx(6 / (decode_ns / 1e9))
     assert found["modelled/prefill_s"] == one.cycles[0].cycle_ns / 1e9
     assert found["committed_per_cycle"] == 3
     assert (found["prompt_tokens"], found["output_tokens"], found["score"]) == (10, 7, 1.0)
     copies = sum(cycle.transferred_experts for cycle in one.cycles[1:])
-    assert found["experts_per_token"] == pytest.approx(copies / 6)
+    assert found["experts_per_token"] == pytest.approx(6 * copies / 6), "six layers for one"
     assert found["failed"] == 0
     assert "rouge1" not in found, "what has no value is left out"
 
 
 def test_every_time_of_the_clock_carries_its_word() -> None:
     for word in ("modelled", "measured"):
-        names = request_metrics(part("a"), word)
+        names = request_metrics(part("a"), SimpleNamespace(timed=word, billing=BILLED))  # type: ignore[arg-type]
         times = {name for name in names if name.endswith(("_s", "_ns"))}
         assert times == {f"{word}/tokens_per_s", f"{word}/prefill_s", f"{word}/decode_s"} | {
             "elapsed_s"
@@ -269,12 +283,12 @@ def test_every_time_of_the_clock_carries_its_word() -> None:
 
 
 def test_a_request_without_decode_cycles_has_no_ratio() -> None:
-    found = request_metrics(part("a", (1,)), "modelled")
+    found = request_metrics(part("a", (1,)), MODELLED)
     assert not {"modelled/tokens_per_s", "committed_per_cycle", "hit_rate"} & set(found)
 
 
 def test_a_failed_request_counts_and_says_nothing_else() -> None:
-    assert request_metrics(part("a", status="too long"), "modelled") == {"failed": 1}
+    assert request_metrics(part("a", status="too long"), MODELLED) == {"failed": 1}
 
 
 def test_figures_and_tables_that_name_the_run_in_any_format(tmp_path: Path) -> None:

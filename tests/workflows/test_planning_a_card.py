@@ -7,7 +7,8 @@ import pytest
 from specfit.base.config import UNHASHED, RunConfig
 from specfit.base.types import SpecfitError
 from specfit.decoding.resolve import resolve
-from specfit.workflows.advise import rests_on
+from specfit.decoding.spec import profile_advice
+from specfit.workflows.advise import refuse_too_little_memory, rests_on
 from specfit.workflows.doctor import Findings, planned_host_lines
 from specfit.workflows.hydra_cli import config_of
 
@@ -40,10 +41,19 @@ def test_a_display_takes_slots_and_the_key_itself_is_of_no_id() -> None:
             config(words)
 
 
+def test_a_profiles_advice_ends_once_it_is_followed() -> None:
+    (told,) = profile_advice(config().gpu)
+    assert told.startswith("profile rtx4090: ") and "set gpu.link_gbps=25" in told
+    assert profile_advice(config("gpu.fixed_ms=50").gpu) == (told,)
+    assert profile_advice(config("gpu.link_gbps=25").gpu) == ()
+
+
 def test_a_forecast_says_whose_acceptance_it_has() -> None:
     lines = rests_on(resolve(config("gpu.host_memory_gb=64")))
     assert "packaged 14 M model" in lines[0] and "embedded_gsm8k" in lines[0]
     assert "times alone stand for qwen3-30b-a3b" in lines[1] and "no GPU has confirmed" in lines[1]
     assert lines[2] == "host memory: the 58.0 GB of experts fit in 64 GB"
-    assert rests_on(resolve(config("gpu.host_memory_gb=32")))[2].endswith("DO NOT FIT in 32 GB")
+    refuse_too_little_memory(config("gpu.host_memory_gb=64"))
+    with pytest.raises(SpecfitError, match=r"need 59\.1 GB of host memory with room beside them"):
+        refuse_too_little_memory(config("gpu.host_memory_gb=32"))
     assert len(rests_on(resolve(config_of(["gpu.billed=self"])))) == 1

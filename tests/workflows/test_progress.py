@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import time
 
+import pytest
 from rich.console import Console
 
 from specfit.workflows.progress import LOG_SECONDS, Countdown, span
+from specfit.workflows.waiting import waiting
 
 
 class Clock:
@@ -84,6 +87,19 @@ def test_on_a_terminal_there_is_a_bar_and_it_is_left_clean() -> None:
     assert "5.00 tok/s" in said or "6.00 tok/s" in said
     assert "1/3" in said and "left" in said
     assert said.rstrip().endswith("\x1b[?25h"), "the cursor is given back"
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_wait_without_an_end_is_said_once_it_is_long(is_terminal: bool) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=is_terminal, width=80)
+    with waiting("loading a model", console):
+        pass
+    assert not out.getvalue(), "it ended in time"
+    with waiting("loading a model", console, patience_s=0.0):
+        while "loading a model" not in out.getvalue():
+            time.sleep(0.001)
+    assert ("\x1b[" in out.getvalue()) == is_terminal
 
 
 def test_spans_are_said_as_people_do() -> None:

@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 
 from specfit.base.types import Request, RequestError
+from specfit.decoding.memory_fit import workload_context
+from specfit.decoding.spec import profile_of
 from specfit.hardware.profile import Billing, Profile
 from specfit.hardware.reference_models import BILLED_MODELS
+from specfit.models.target import fetch
 from specfit.report.clock_check import FOLDER
 from specfit.storage.suite import REFERENCE, Cell
+from specfit.workflows.hydra_cli import config_of
 from specfit.workflows.run_time import (
     SYSTEMS,
     Experts,
@@ -32,6 +36,7 @@ from specfit.workflows.run_time import (
     requests_of,
     run_time,
     system_like,
+    unfetched,
 )
 from specfit.workflows.suites.files import Group
 from specfit.workflows.suites.planning import Planned, Work
@@ -145,20 +150,20 @@ def test_a_modelled_run_says_its_timed_seconds(tmp_path: Path) -> None:
     """A token takes 100 + 4 x 5 ms; a prompt of 4 tokens 100 + 4 + 4 x 4 x 5; four requests."""
     said = expected(spec(tmp_path))
     seconds = 4 * (10 * 120 + 184) / 1000
-    assert f"expected for 4 requests: {seconds:.0f} s timed (modelled by profile paper)" in said
-    assert "elapsed unknown before a request is done" in said and "an estimate" in said
+    assert said.startswith("expected for 4 requests: a wait that is shown after the first; ")
+    assert f"; {seconds:.0f} s on the modelled clock (profile paper); estimated" in said
+    assert expected(spec(tmp_path), done=3).startswith("expected for 1 request: ")
 
 
 def test_elapsed_is_by_this_machines_probe(tmp_path: Path) -> None:
     """As it is: 50 + 2 x (2 + 1) ms a token, 50 + 8 x 3 a prompt."""
     leave_probe(tmp_path)
     seconds = 4 * (10 * 56 + 74) / 1000
-    assert f"{seconds:.0f} s elapsed (by profile probe-x)" in expected(spec(tmp_path))
-    assert f"{seconds:.0f} s timed, {seconds:.0f} s elapsed" in expected(
-        spec(tmp_path, "wall", Profile("local", None, None))
-    )
+    assert f"{seconds:.0f} s to wait (by profile probe-x); " in expected(spec(tmp_path))
+    on_the_wall = expected(spec(tmp_path, "wall", Profile("local", None, None)))
+    assert f"{seconds:.0f} s to wait (by profile probe-x); estimated" in on_the_wall
     decoding = expected_recording(spec(tmp_path), 4)
-    assert f"expected for 4 requests: {seconds:.0f} s elapsed to decode them" in decoding
+    assert f"expected for 4 requests: {seconds:.0f} s to decode them" in decoding
 
 
 def test_only_what_is_left_is_expected(tmp_path: Path) -> None:
@@ -176,6 +181,23 @@ def test_without_numbers_it_is_unknown(tmp_path: Path, device: str | None) -> No
     assert expected(local).startswith("expected: unknown, profile local has no numbers")
     assert expected_recording(local, 3).startswith("expected: unknown")
     assert probed_profile(tmp_path, "Some CPU") is None
+
+
+def test_a_model_that_is_not_fetched_is_planned_by_arithmetic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """80 requests of 256 tokens are given; the prompt is at the workload's own limit."""
+    monkeypatch.setattr(fetch, "in_cache", lambda repository: None)
+    words = ["model=qwen3-30b-a3b", "drafter=redhat-eagle3", "selector=ar", "gpu=paper_main"]
+    config = config_of([*words, "limit=80", "max_new_tokens=256"])
+    found = unfetched(config)
+    assert found is not None
+    prompt = workload_context(config, 10**9) - 256
+    assert found == run_time(
+        NAMED["ar"], MODEL, profile_of(config.gpu), 0, Requests(80, prompt, 256)
+    )
+    assert unfetched(config_of(["selector=ar"])) is None, "the packaged model is here"
+    assert unfetched(config_of([*words[:3], "gpu=local"])) is None, "no numbers for this machine"
 
 
 # -- from finished runs ----

@@ -10,7 +10,7 @@ from specfit.report.metrics import COUNTERS, totals
 from specfit.storage.recording.files import Recording, read_recording
 from specfit.workflows.simulate import simulate
 from tests.doors.test_record import Workplace
-from tests.fakes.runnable import EXPERTS, LAYERS, VOCABULARY, Runnable
+from tests.fakes.tiny_model import RUN_EXPERTS, RUN_LAYERS, RUN_VOCABULARY, Runnable
 from tests.models.routes.predictors import write_files
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def test_sums_are_the_rows(
     spec = resolve(workplace.config())
     pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
     files = write_files(
-        workplace.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K)
+        workplace.results / "files", pair, HIDDEN, (RUN_VOCABULARY, RUN_LAYERS, RUN_EXPERTS, TOP_K)
     )
     words = [word.format(files=files) for word in said]
     rows = totals(workplace.replay(recording, *words)).decode
@@ -66,7 +66,7 @@ def test_a_setting_that_was_not_recorded_is_refused(
     from specfit.base.types import SpecfitError
 
     with pytest.raises(SpecfitError, match="a layer has"):
-        simulate(workplace.config(f"cache_slots={EXPERTS + 1}"), recording)
+        simulate(workplace.config(f"cache_slots={RUN_EXPERTS + 1}"), recording)
 
 
 def test_no_file_is_read_twice(tmp_path: Path, workplace: Workplace, recording: Recording) -> None:
@@ -77,7 +77,9 @@ def test_no_file_is_read_twice(tmp_path: Path, workplace: Workplace, recording: 
 
     spec = resolve(workplace.config())
     pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
-    files = write_files(tmp_path / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
+    files = write_files(
+        tmp_path / "files", pair, HIDDEN, (RUN_VOCABULARY, RUN_LAYERS, RUN_EXPERTS, TOP_K)
+    )
     config = workplace.config("routes=learned", f"routes.path={files}")
     add_predictions(resolve(config), recording, lambda text: None)
     replay_spec._predictions.cache_clear()

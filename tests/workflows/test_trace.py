@@ -16,7 +16,7 @@ from specfit.hardware import timeline
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.profile import Billing, Profile
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Command, Runnable
+from tests.fakes.tiny_model import Command, Runnable
 
 Layers = list[tuple[int, list[int]]]  # hits, wait_for
 

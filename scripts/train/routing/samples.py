@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specfit.base.types import PROBABILITY_ONE, ROOT, IntArray
-from specfit.decoding.replay.recent import recent_uses
+from specfit.decoding.replay.routes import recent_uses
 from specfit.models.routes.predictor import DECAYS
 from specfit.storage.recording.files import Recording
 from specfit.storage.recording.requests import RecordedRequest

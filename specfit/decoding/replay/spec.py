@@ -21,8 +21,8 @@ from specfit.base.types import Request, RequestError, Score, SpecfitError
 from specfit.decoding.expert_cache_factory import make_cache, pin_most_used
 from specfit.decoding.replay.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
 from specfit.decoding.replay.playback import Playback
-from specfit.decoding.replay.predicted import PredictedRoutes
-from specfit.decoding.spec import RunSpec, profile_of, settle_slots
+from specfit.decoding.replay.routes import PredictedRoutes
+from specfit.decoding.spec import RunSpec, profile_advice, profile_of, settle_slots
 from specfit.experts.prefetch import Prefetcher
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.reference_models import billing
@@ -127,8 +127,7 @@ def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] 
     slots, notes = settle_slots(settled, geometry.experts)
     profile = profile_of(settled.gpu)
     bill = billing(settled.gpu.billed, geometry.layers, expert_bytes)
-    if settled.gpu.advice:
-        notes += (f"profile {profile.name}: {settled.gpu.advice}",)
+    notes += profile_advice(settled.gpu)
     if "half_real" in recording.notes:
         notes += (recording.notes["half_real"],)
     kind = selector_spec(settled.selector.name)

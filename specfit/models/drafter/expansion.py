@@ -57,13 +57,13 @@ def best_children(logits: torch.Tensor, top_k: int) -> tuple[torch.Tensor, Float
     best, ids = log_probs.topk(min(top_k + 1, log_probs.shape[-1]), dim=-1)
     if bool((best[:, 1:] == best[:, :-1]).any()):
         best, ids = torch.sort(log_probs, dim=-1, descending=True, stable=True)
-    kept: FloatArray = best[:, :top_k].double().cpu().numpy()
-    if not np.isfinite(kept).all():
+    probs: FloatArray = best[:, :top_k].double().cpu().numpy()
+    if not np.isfinite(probs).all():
         raise RequestError(
             "the draft head's logits are not finite: a weight of the head is damaged, or "
             "model.dtype overflows in it"
         )
-    return ids[:, :top_k], kept
+    return ids[:, :top_k], probs
 
 
 def quantise(probabilities: np.ndarray) -> IntArray:

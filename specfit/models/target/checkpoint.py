@@ -82,9 +82,10 @@ class Checkpoint:
             return weight_map
         if not (self.folder / SINGLE).is_file():
             pickled = sorted(p.name for p in self.folder.glob("*.bin"))
-            held = f", only {pickled[0]}, a pickle, which could run code" if pickled else ""
+            instead = f", only {pickled[0]}, a pickle, which could run code" if pickled else ""
             raise SpecfitError(
-                f"{self.folder} has neither {SINGLE} nor an index of shards{held}; {self._remedy}"
+                f"{self.folder} has neither {SINGLE} nor an index of shards{instead}; "
+                f"{self._remedy}"
             )
         return dict.fromkeys(Shard(self.folder / SINGLE).entries, SINGLE)
 

@@ -136,6 +136,12 @@ def in_cache(repository: Repository) -> Path | None:
         return Path(folder) if folder is not None and Path(folder).is_dir() else None
 
 
+def is_fetched(repository: Repository) -> bool:
+    """Whether every file is in the hub's cache; nothing is asked of the network."""
+    cached = in_cache(repository)
+    return cached is not None and not absent_files(cached)
+
+
 def absent_files(folder: Path) -> list[str]:
     """Files a snapshot must have and lacks: its config and every shard that the index names."""
     wanted = ["config.json", *(_shards(folder) or [SINGLE])]

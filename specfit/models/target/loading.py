@@ -126,9 +126,9 @@ def check_loadable(checkpoint: Checkpoint, num_layers: int | None) -> tuple[Fami
     geometry = geometry_of(checkpoint.config | {"num_hidden_layers": config.num_hidden_layers})
     model = skeleton(config)
     _refuse_unknown_tensors(model, checkpoint, family, geometry)
-    held = set(checkpoint.names())
+    names = set(checkpoint.names())
     for name, parameter in model.state_dict().items():
-        if name == "lm_head.weight" and name not in held and checkpoint.config.get(TIED):
+        if name == "lm_head.weight" and name not in names and checkpoint.config.get(TIED):
             continue
         for part in checkpoint.parts_of(family.stored_name(name), tuple(parameter.shape)):
             checkpoint.place_of(part)

@@ -150,7 +150,7 @@ def selection_bench(found: Found) -> dict[str, Any]:
     """What scripts/bench/selection.py left for the suite."""
     label = next((c.label for c in found.suite.cells if c.kind == "bench"), None)
     if label is None:
-        raise SpecfitError(f"suite {found.suite.artefact} has no selection benchmark")
+        raise SpecfitError(f"suite {found.suite.artifact} has no selection benchmark")
     return found.document(label)
 
 
@@ -207,7 +207,8 @@ def table_section_4_6(reader: ResultsReader) -> Table:
 LOOKS = ({"linestyle": "--", "markerfacecolor": "white"}, {"linestyle": "-"})
 
 
-BELIEVED = Style("union that the selector believed", "#0072B2", "^")
+# The selector's own count is a grey, not a system's colour: both lines are of one SpecFit.
+BELIEVED = Style("union that the selector believed", "#737373", "^")
 
 
 def figure_section_4_6(reader: ResultsReader) -> Drawing:

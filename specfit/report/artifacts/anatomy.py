@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from specfit.base.entry import reading
 from specfit.base.types import PROBABILITY_ONE
 from specfit.report.figures import EDGE, ON_DARK, Drawing, dot, patch
 from specfit.report.footer import words_of
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import PHASES, Style, style_of
 from specfit.report.table_format import plain
+from specfit.storage.find import find_run
+from specfit.storage.rows import RunRows, load_run
 
 Document = Mapping[str, Any]
 
@@ -141,16 +146,13 @@ PARTS = {
 
 def figure_1(reader: ResultsReader) -> Drawing:
     """Figure 1: one real recorded cycle taken apart; a study chooses it by a rule."""
-    found = reader.suites("figure_1")[0]
-    label = next(c.label for c in found.suite.cells if c.kind == "bench")
-    document = found.document(label)
-    rows = [m.rows for m in reader.members("figure_1", kind="replay")]
+    document, rows = _asked_for(reader.cycle, reader) if reader.cycle else _of_suite(reader)
     a, word = anatomy(document), words_of(rows)
     row = document["row"]
+    among = f" ({document['among']} cycles)" if document["among"] else ""
     which = (
-        f"Cycle {row['cycle']} of request {document['request_id']}: {document['rule']} "
-        f"({document['among']} cycles). Experts are counted over the run's own "
-        f"{document['layers']} layers."
+        f"Cycle {row['cycle']} of request {document['request_id']}: {document['rule']}{among}. "
+        f"Experts are counted over the run's own {document['layers']} layers."
     )
     taken = sum(node.selected for node in a.nodes)
     alt = (
@@ -162,6 +164,21 @@ def figure_1(reader: ResultsReader) -> Drawing:
     stamp = reader.stamp(rows, "figure_1", extra=[which])
     title = f"Figure 1: anatomy of a recorded cycle (times {word})"
     return Drawing("figure_1", title, 5.6, stamp, alt, lambda s: paint(s, a, word, context))
+
+
+def _of_suite(reader: ResultsReader) -> tuple[Document, list[RunRows]]:
+    """The cycle that the study chose, and the replay that it read."""
+    found = reader.suites("figure_1")[0]
+    label = next(c.label for c in found.suite.cells if c.kind == "bench")
+    return found.document(label), [m.rows for m in reader.members("figure_1", kind="replay")]
+
+
+def _asked_for(file: Path, reader: ResultsReader) -> tuple[Document, list[RunRows]]:
+    """Another cycle, from the file that the study anatomy left. Raises SpecfitError."""
+    with reading(file, "a document of the study anatomy"):
+        document: Document = json.loads(file.read_text(encoding="utf-8"))
+        run_id = document["info"]["run_id"]
+    return document, [load_run(find_run(run_id, reader.results))]
 
 
 def paint(sheet: Any, a: Anatomy, word: str, context: str | None) -> None:

@@ -131,24 +131,21 @@ def cost_sheet(fields: Sequence[Field], timed: str) -> Sheet:
 
 def prefetch_sheet(fields: Sequence[Field], timed: str) -> Sheet:
     """Copies ahead of demand: speed, how many are made and how many come true."""
-    slots = sorted({s for field in fields for s in field.slots}, reverse=True)
-    columns = ["workload", "routes", "prefetch"]
-    for s in slots:
-        columns += [f"{s} slots: tokens/s ({timed})", f"{s}: over none", f"{s}: ahead / token"]
-        columns += [f"{s}: used, %", f"{s}: on demand / token"]
+    first = ("workload", "slots", "routes", "prefetch", f"tokens/s ({timed})", "over none")
+    columns = (*first, "ahead / token", "used, %", "on demand / token")
     rows: list[tuple[Entry, ...]] = []
     for field in fields:
-        for setting in field.settings(OWN, "prefetch", "routes"):
-            line: list[Entry] = [field.name, setting.routes, setting.prefetch]
-            none = Setting(**vars(setting) | {"prefetch": "off"})
-            for s in slots:
-                run = field.rows(OWN, setting, s)
-                line += [_of("speed", run), _over(run, field.rows(OWN, none, s))]
-                line += [measured(None if run is None else _ahead(run))]
-                line += [measured(None if run is None else _used(run)), _of("experts", run)]
-            rows.append(tuple(line))
+        for slots in field.slots:
+            for setting in field.settings(OWN, "prefetch", "routes"):
+                run = field.rows(OWN, setting, slots)
+                if run is None:
+                    continue
+                none = field.rows(OWN, Setting(**vars(setting) | {"prefetch": "off"}), slots)
+                line = (field.name, slots, setting.routes, setting.prefetch, _of("speed", run))
+                copies = (measured(_ahead(run)), measured(_used(run)), _of("experts", run))
+                rows.append((*line, _over(run, none), *copies))
     note = "Ahead and on demand: copies of the billed model in decode, per output token."
-    return Sheet("Prefetching", tuple(columns), tuple(rows), note)
+    return Sheet("Prefetching", columns, tuple(rows), note)
 
 
 def host_sheet(fields: Sequence[Field], timed: str) -> Sheet:

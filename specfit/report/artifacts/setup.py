@@ -71,22 +71,35 @@ def setup_sheet(members: Sequence[SuiteRun], configs: Configs, place: Path) -> S
 
 
 def profile_sheet(configs: Configs, stored: Configs) -> Sheet:
-    """Every constant of every profile that a run was billed by, and how it is known: by the notes
-    of the profile, or set, where it differs from the profile's file (`stored`, by name)."""
-    rows: dict[tuple[Entry, ...], None] = {}
-    for config in configs.values():
-        gpu = config["gpu"]
+    """Every constant that a run was billed by, a column for each profile and how it is known: by
+    the profile's notes, or set, where it differs from the profile's file (`stored`, by name)."""
+    names = list(dict.fromkeys(config["gpu"]["name"] for config in configs.values()))
+    known: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+    values: dict[tuple[str, str], dict[str, dict[str, Cell]]] = {}
+    for gpu in (config["gpu"] for config in configs.values()):
         for key, value in gpu.items():
             if key in NOT_CONSTANTS or value is None or isinstance(value, bool):
                 continue
             name, unit, scale = _named(key)
-            known = (gpu.get("notes") or {}).get(key, "set")
+            how = (gpu.get("notes") or {}).get(key, "set")
             if stored.get(gpu["name"], {}).get(key, value) != value:
-                known = "set"
+                how = "set"
             shown = exact(scale * float(value), _short)
-            rows[gpu["name"], name, shown, unit, known] = None
-    columns = ("profile", "constant", "value", "unit", "known as")
-    return Sheet("Profiles", columns, tuple(rows))
+            known.setdefault((name, unit), {}).setdefault(gpu["name"], {})[how] = None
+            values.setdefault((name, unit), {}).setdefault(gpu["name"], {})[shown.text] = shown
+    rows: list[tuple[Entry, ...]] = []
+    for constant, by_profile in values.items():
+        line: list[Entry] = [*constant]
+        for name in names:
+            line += [_one_of(by_profile.get(name, {})), _each(known[constant].get(name, ()))]
+        rows.append(tuple(line))
+    columns = [column for name in names for column in (name, f"{name}: known as")]
+    return Sheet("Profiles", ("constant", "unit", *columns), tuple(rows))
+
+
+def _one_of(values: Mapping[str, Cell]) -> Entry:
+    """A profile's value; every one, where runs set it otherwise."""
+    return next(iter(values.values())) if len(values) == 1 else _each(values)
 
 
 def _named(key: str) -> tuple[str, str, float]:

@@ -19,6 +19,7 @@ from specfit.report.artifacts.setup import versions_sheet
 from specfit.report.artifacts.systems import control_of, describe, ids_beside, ours_of, shown
 from specfit.report.explain import explain
 from specfit.report.explained import numbers, sentence
+from specfit.report.figures import NARROW
 from specfit.report.footer import words_of
 from specfit.report.page.outline import Section, label, sections_of
 from specfit.report.page.svg import inline
@@ -219,9 +220,9 @@ def otherwise(reader: ResultsReader) -> list[tuple[str, str]]:
             lines = _slower(runs) + _other_ids(runs)
             found += [(name, f"{members[0].workload.short}: {line}") for line in lines]
     for claim in CLAIMS:
-        line = _against(claim, _members(reader, claim.artefact))
+        line = _against(claim, _members(reader, claim.artifact))
         if line:
-            found.append((HOMES.get(claim.artefact, claim.artefact), line))
+            found.append((HOMES.get(claim.artifact, claim.artifact), line))
     return found
 
 
@@ -235,10 +236,10 @@ def _members(reader: ResultsReader, suite: str) -> list[SuiteRun]:
 
 def _against(claim: Claim, members: Sequence[SuiteRun]) -> str:
     """Where our ratio lies on the other side of 1, or is far worse than the paper's; else ""."""
-    held = pick(members, stands_for=claim.workload)
-    if claim.artefact not in SIDE_BY_SIDE:
-        held = pick(held, slots=claim.slots)
-    runs = {m.system: m.rows for m in reversed(held)}
+    alike = pick(members, stands_for=claim.workload)
+    if claim.artifact not in SIDE_BY_SIDE:
+        alike = pick(alike, slots=claim.slots)
+    runs = {m.system: m.rows for m in reversed(alike)}
     ours = ours_of(claim, runs)
     if claim.against is None or ours is None or not ours.value:
         return ""
@@ -246,8 +247,8 @@ def _against(claim: Claim, members: Sequence[SuiteRun]) -> str:
     worse = (claim.value / ours.value) ** QUANTITIES[claim.quantity].better
     if said != OTHER and not (said in COMPARED and worse > FAR):
         return ""
-    told = f"ours {shown(claim, ours.value)}, the paper's {shown(claim, claim.value)} ({said})"
-    return f"{held[0].workload.short}: {describe(claim, runs[claim.system])}: {told}"
+    both = f"ours {shown(claim, ours.value)}, the paper's {shown(claim, claim.value)} ({said})"
+    return f"{alike[0].workload.short}: {describe(claim, runs[claim.system])}: {both}"
 
 
 def _slower(runs: Mapping[str, RunRows]) -> list[str]:
@@ -258,11 +259,10 @@ def _slower(runs: Mapping[str, RunRows]) -> list[str]:
             continue
         ratio = QUANTITIES["speed"].ratio(runs["specfit"], runs[system])
         if ratio.value is not None and (ratio.value < 1 or not is_clear(ratio)):
-            told = "is slower than" if is_clear(ratio) else "cannot be told apart from"
+            relation = "is slower than" if is_clear(ratio) else "cannot be told apart from"
             words = words_of([runs["specfit"]])
-            lines.append(
-                f"SpecFit {told} {style_of(system).label}: {measured(ratio, factor).text} ({words})"
-            )
+            gain = f"{measured(ratio, factor).text} ({words})"
+            lines.append(f"SpecFit {relation} {style_of(system).label}: {gain}")
     return lines
 
 
@@ -292,13 +292,20 @@ def section(one: Section, index: Index, results: Path) -> Values:
 
 def artifact(name: str, entry: Mapping[str, Any], results: Path, above: str) -> Values:
     """Complete, or with the sentence that says what is missing. A title stands once."""
-    values: Values = {"name": name, "label": label(name), "title": "", "svg": "", "tables": []}
+    values: Values = {"name": name, "label": label(name), "title": "", "svgs": {}, "tables": []}
     if "missing" in entry:
         return values | {"title": name, "about": entry["about"], "missing": entry["missing"]}
     title = entry["title"]
-    drawn = [results / entry["folder"] / f for f in entry["files"] if f.endswith(".svg")]
+    drawn = {
+        "narrow" if file.endswith(NARROW) else "wide": results / entry["folder"] / file
+        for file in sorted(entry["files"])
+        if file.endswith(".svg")
+    }
     if drawn:
-        values["svg"] = inline(drawn[0].read_text(encoding="utf-8"), name, entry["alt"])
+        values["svgs"] = {
+            look: inline(file.read_text(encoding="utf-8"), f"{name}-{look}", entry["alt"])
+            for look, file in drawn.items()
+        }
     else:
         values["tables"] = [
             part
@@ -309,7 +316,6 @@ def artifact(name: str, entry: Mapping[str, Any], results: Path, above: str) -> 
     return values | {
         "title": "" if title == above else title,
         "missing": "",
-        "png": "" if not drawn else f"{entry['folder']}/{drawn[0].stem}.png",
         "told": entry["told"],
         "commands": [*entry["suites"].values(), entry["command"]],
         "files": [f"{entry['folder']}/{file}" for file in entry["files"]],
@@ -336,9 +342,9 @@ def fitted(sheet: Mapping[str, Any], name: str, above: Sequence[str]) -> list[Va
     ]
 
 
-def _columns(sheet: Mapping[str, Any], kept: Sequence[int]) -> Values:
-    picked = {key: [sheet[key][at] for at in kept] for key in ("columns", "numeric")}
-    return {**sheet, **picked, "rows": [[row[at] for at in kept] for row in sheet["rows"]]}
+def _columns(sheet: Mapping[str, Any], positions: Sequence[int]) -> Values:
+    picked = {key: [sheet[key][at] for at in positions] for key in ("columns", "numeric")}
+    return {**sheet, **picked, "rows": [[row[at] for at in positions] for row in sheet["rows"]]}
 
 
 INTERVAL = re.compile(r"(?P<value>.+?) (?P<bounds>\[.*\])", re.DOTALL)
@@ -414,22 +420,22 @@ class Source:
 
 def sources_of(reader: ResultsReader, entries: Iterable[Mapping[str, Any]]) -> list[Source]:
     """Each suite once for each place (live or reference) that rows of it were taken from."""
-    held: dict[tuple[str, str], Source] = {}
+    sources: dict[tuple[str, str], Source] = {}
     for entry in entries:
         for found in reader.suites(*entry["suites"]) if entry.get("suites") else ():
-            held.setdefault((found.suite.artefact, found.place.name), Source(found))
-    return list(held.values())
+            sources.setdefault((found.suite.artifact, found.place.name), Source(found))
+    return list(sources.values())
 
 
 def manifests_of(sources: Iterable[Source]) -> list[Manifest]:
     """Of every run and replay, once though several suites name it."""
-    held = {
+    manifests = {
         cell.path(source.found.place): manifest
         for source in sources
         for cell, manifest in zip(source.found.suite.cells, source.manifests, strict=True)
         if manifest is not None
     }
-    return list(held.values())
+    return list(manifests.values())
 
 
 COLUMNS = ("cell", "kind", "id", "override line", "requests", "clock", "profile", "device")
@@ -439,11 +445,11 @@ def suite(source: Source) -> Values:
     """The runs of a suite, and the command that makes them."""
     found = source.found
     rows = tuple(map(_run, found.suite.cells, source.manifests))
-    name = f"suite-{found.word}-{found.suite.artefact}"
-    sheet = Sheet(f"Suite {found.suite.artefact}, {found.word} rows", COLUMNS, rows)
+    name = f"suite-{found.word}-{found.suite.artifact}"
+    sheet = Sheet(f"Suite {found.suite.artifact}, {found.word} rows", COLUMNS, rows)
     return {
         "name": name,
-        "summary": f"{found.suite.artefact}: {len(rows)} cells, {found.word} rows",
+        "summary": f"{found.suite.artifact}: {len(rows)} cells, {found.word} rows",
         "command": found.suite.command,
         "table": table(to_plain(sheet), f"{name}-cells"),
     }

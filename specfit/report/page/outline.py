@@ -136,10 +136,10 @@ def label(name: str) -> str:
 
 def sections_of(names: Iterable[str]) -> list[Section]:
     """Sections with the artifacts that there are; none is left out."""
-    held = list(names)
+    known = list(names)
     found = [
-        Section(s.name, s.title, s.about, tuple(n for n in s.names if n in held)) for s in SECTIONS
+        Section(s.name, s.title, s.about, tuple(n for n in s.names if n in known)) for s in SECTIONS
     ]
     placed = {name for section in found for name in section.names}
-    rest = Section(*REST, tuple(name for name in held if name not in placed))
+    rest = Section(*REST, tuple(name for name in known if name not in placed))
     return [section for section in [*found, rest] if section.names]

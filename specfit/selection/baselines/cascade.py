@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from specfit.base.interfaces import Selector
 from specfit.base.types import CycleRecord, DraftTree, Routes, Selection
-from specfit.selection.baselines.chain import best_chain
+from specfit.selection.baselines.fixed import best_chain
 
 TEST_CYCLES = 4
 SET_CYCLES = 16

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from specfit.base.interfaces import Selector
 from specfit.base.types import CycleRecord, DraftTree, Routes, Selection, SpecfitError
-from specfit.selection.baselines.chain import best_chain
+from specfit.selection.baselines.fixed import best_chain
 from specfit.selection.mean_by_size import BySize
 
 

@@ -60,7 +60,7 @@ def probed_model(config: RunConfig) -> str:
 
 def report(result: Probed) -> list[str]:
     """What a person reads: the link, the constants and their spread, the modelled clock's error."""
-    from specfit.report.clock_check import BUSY
+    from specfit.report.clock_check import busy_words
 
     lines = ["memory    bytes       GB/s (slowest, fastest repeat)"]
     for row in result.link:
@@ -81,7 +81,8 @@ def report(result: Probed) -> list[str]:
     worst = max(abs(c.error) for c in result.compared)
     word = "within" if worst <= GOAL else "outside"
     lines.append(f"worst error {100 * worst:.1f} %, {word} the goal of {100 * GOAL:.0f} %")
-    if result.load_per_core is not None and result.load_per_core >= BUSY:
-        busy = f"{result.load_per_core:.1f} processes per core"
-        lines.append(f"the machine was busy ({busy}): repeat this on an idle one")
-    return lines
+    busy = busy_words(result.load_per_core, result.core_share)
+    if not busy:
+        return lines
+    warning = f"warning: {busy}: these numbers are too slow; probe again on an idle machine"
+    return [warning, *lines, warning]

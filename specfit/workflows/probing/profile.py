@@ -37,6 +37,7 @@ class Probed:
     link: Sequence[Bandwidth]
     compared: Sequence[Comparison]
     load_per_core: float | None  # of the machine meanwhile, this process included
+    core_share: float | None = None  # CPU seconds over seconds of the decodes; None on a GPU
 
     def document(self) -> dict[str, object]:
         """What a probe's file holds; `profile` is what `gpu.profile` reads."""
@@ -47,6 +48,7 @@ class Probed:
             "profile_digest": self.profile.digest(),
             "made": time.strftime("%Y-%m-%d", time.gmtime()),
             "load_per_core": self.load_per_core,
+            "core_share": self.core_share,
             "spread": {name: list(pair) for name, pair in self.spread.items()},
             "link": [asdict(row) for row in self.link],
             "modelled_against_measured": [
@@ -81,14 +83,22 @@ def probe_machine(config: RunConfig, slots: int | str) -> Probed:
         compare(name, seen, clock, checked.trials[name].spec.kind.reads_routes)
         for name, seen in checked.seen.items()
     ]
-    return Probed(profile, spread, link, compared, load_per_core())
+    share = None if spec.device.type == "cuda" else own_share([fitted, checked])
+    return Probed(profile, spread, link, compared, load_per_core(), share)
 
 
 def load_per_core() -> float | None:
-    """Processes that wanted a core in the last minutes, per core; None if not counted."""
+    """Processes that wanted a core, per core, in the last minute or the last five, whichever were
+    more; None if not counted."""
     if not hasattr(os, "getloadavg"):
         return None
-    return os.getloadavg()[1] / (os.cpu_count() or 1)
+    return max(os.getloadavg()[:2]) / (os.cpu_count() or 1)
+
+
+def own_share(benches: Sequence[Bench]) -> float:
+    """CPU time over elapsed time of every decode, at most 1: less where others had the core."""
+    elapsed_ns = sum(bench.elapsed_ns for bench in benches)
+    return min(1.0, sum(bench.cpu_ns for bench in benches) / elapsed_ns)
 
 
 # -- what is tried -------------------------------------------------------------------------------

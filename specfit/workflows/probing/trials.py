@@ -82,24 +82,25 @@ class Bench:
         self.trials = dict(trials)
         self.seen: Group = {name: [] for name in trials}
         self._requests = {name: answerable(trial.spec.workload) for name, trial in trials.items()}
+        self.elapsed_ns = self.cpu_ns = 0  # of every decode
         self._before: dict[str, Residency] = {}  # of the turn
         self._after: dict[str, Residency] = {}
 
     @property
     def requests(self) -> int:
         """That every trial can be asked."""
-        return min(len(asked) for asked in self._requests.values())
+        return min(len(requests) for requests in self._requests.values())
 
     def there(self, index: int) -> None:
         """Every trial decodes request `index`, after those before it."""
         self._before = dict(self._after)
-        for name, asked in self._requests.items():
-            self.seen[name] += self._decode(name, asked[index])
+        for name, requests in self._requests.items():
+            self.seen[name] += self._decode(name, requests[index])
 
     def back(self, index: int) -> None:
         """Once more, last trial first."""
-        for name, asked in reversed(self._requests.items()):
-            self.seen[name] += self._decode(name, asked[index])
+        for name, requests in reversed(self._requests.items()):
+            self.seen[name] += self._decode(name, requests[index])
 
     def _decode(self, name: str, request: Request) -> list[Observed]:
         """After a few untimed tokens, which leave the residency as it was."""
@@ -114,7 +115,10 @@ class Bench:
         for _ in decoder.decode(replace(request, max_new_tokens=WARM_UP_TOKENS)):
             pass
         machine.target.restore(dict(before))
+        begun, cpu_begun = time.monotonic_ns(), TIMER()
         seen = [Observed(cycle.record, cycle.traces) for cycle in decoder.decode(request)]
+        self.elapsed_ns += time.monotonic_ns() - begun
+        self.cpu_ns += TIMER() - cpu_begun
         self._after[name] = machine.target.residency()
         return seen
 

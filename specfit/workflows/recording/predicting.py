@@ -16,9 +16,7 @@ import numpy as np
 import torch
 
 from specfit.base.types import ROOT, DraftTree, SpecfitError
-from specfit.decoding.live import build_runtime
-from specfit.decoding.replay.recent import recent_uses
-from specfit.decoding.replay.routes import check_same_pair
+from specfit.decoding.replay.routes import check_same_pair, recent_uses
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.models.routes.predictor import (
     DECAYS,
@@ -39,6 +37,7 @@ from specfit.storage.recording.route_predictions import (
 )
 from specfit.workflows.recording.drafter_teacher import TeacherDrafter
 from specfit.workflows.recording.target_teacher import TeacherTarget
+from specfit.workflows.waiting import build_runtime
 
 Say = Callable[[str], None]
 
@@ -63,12 +62,12 @@ def add_predictions(spec: LiveRunSpec, recording: Recording, say: Say) -> Path:
     teacher = _Teacher(spec, predictor)
     result: dict[str, list[Predicted]] = {}
     # Calibration texts too: with prefetching, probes are predicted as the run is.
-    asked = [(key, one) for key, one in keyed(recording) if one.positions]
-    for start in range(0, len(asked), spec.config.record.batch):
-        batch = asked[start : start + spec.config.record.batch]
+    requests = [(key, one) for key, one in keyed(recording) if one.positions]
+    for start in range(0, len(requests), spec.config.record.batch):
+        batch = requests[start : start + spec.config.record.batch]
         predicted = teacher.predict([one for _, one in batch])
         result |= {key: ones for (key, _), ones in zip(batch, predicted, strict=True)}
-        say(f"predicted {len(result)} of {len(asked)} requests")
+        say(f"predicted {len(result)} of {len(requests)} requests")
     about: dict[str, Any] = {"source": "learned", "provenance": provenance.collect().as_dict()}
     if teacher.tied_pools:
         say(

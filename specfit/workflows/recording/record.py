@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.config import RunConfig, from_hydra
+from specfit.workflows.waiting import import_libraries
 
 
 def record(composed: Any) -> int:
     config = from_hydra(composed)
     if config.record.merge:
         return merge(config)
+    import_libraries()
     if config.recording is not None:
         return predict(config)
     if config.record.source is not None or config.model.source == "traced":

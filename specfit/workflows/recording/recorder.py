@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from specfit.base.config import RunConfig, hashed_part
 from specfit.base.entry import print_error
 from specfit.base.types import SpecfitError
-from specfit.decoding.live import build_runtime
 from specfit.decoding.replay.plain import plain_decoding
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.models.target.config_file import stop_ids
@@ -36,6 +35,7 @@ from specfit.storage.rows import load_run
 from specfit.workflows.execute import requests_digest
 from specfit.workflows.recording.batches import record_calibration, record_requests
 from specfit.workflows.recording.teacher_forcing import Recorder
+from specfit.workflows.waiting import build_runtime
 
 Say = Callable[[str], None]
 

@@ -84,8 +84,8 @@ class Recorder:
         ):
             pools = None
             if trees:
-                kept = [f.half().cpu().numpy() for f in features] if self.features else None
-                pools = pools_of(trees, routes, one.output_ids, kept)
+                halves = [f.half().cpu().numpy() for f in features] if self.features else None
+                pools = pools_of(trees, routes, one.output_ids, halves)
             prompt = done.routes[: len(one.request.prompt_ids)]
             found.append((_one_byte(prompt), pools))
         return found

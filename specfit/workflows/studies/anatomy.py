@@ -4,8 +4,8 @@
     python scripts/studies/study.py anatomy results/replays/<run id>
 The cycle is chosen by a rule, not by eye: of the replayed cycles that drafted most levels and whose
 routes named every expert that was then used, the one with the median cycle time (of two, the
-shorter; of equals, the first). Selected nodes count the experts that they add in level order; the
-others those that they would add to the selection.
+shorter; of equals, the first); --cycle evaluation-3:12 names another. Selected nodes count the
+experts that they add in level order; the others those that they would add to the selection.
 """
 
 from __future__ import annotations
@@ -49,6 +49,20 @@ def chosen_cycle(rows: RunRows) -> tuple[pd.Series, int]:
     return ordered.iloc[(len(ordered) - 1) // 2], len(ordered)
 
 
+def named_cycle(rows: RunRows, name: str) -> pd.Series:
+    """The decode cycle `<request>:<number>`. Raises SpecfitError where there is none, or where it
+    drafted nothing."""
+    request, _, number = name.rpartition(":")
+    found = rows.cycles[rows.cycles["request_id"].astype(str) == request]
+    found = found[found["cycle"].astype(str) == number]
+    if not len(found) or not int(found.iloc[0]["drafted_levels"]):
+        raise SpecfitError(
+            f"run {rows.info.run_id} has no drafted cycle {name!r}; name one as <request>:<cycle>, "
+            f"as in {rows.ok_ids[0]}:1"
+        )
+    return found.iloc[0]
+
+
 def taken_apart(
     recorded: RecordedRequest, row: pd.Series, cost: CostModel, experts: int
 ) -> dict[str, Any]:
@@ -61,8 +75,8 @@ def taken_apart(
     part = Routes(routes.root, routes.nodes[: len(drafted)])
     picked = SpecFit(cost, experts, cost.k).select(drafted, part)
     same = (len(picked.nodes), picked.predicted_ns, picked.predicted_reward)
-    told = tuple(int(row[c]) for c in ("verified_nodes", "predicted_ns", "predicted_reward"))
-    if same != told:
+    stored = tuple(int(row[c]) for c in ("verified_nodes", "predicted_ns", "predicted_reward"))
+    if same != stored:
         raise SpecfitError("the replay's cycle and its recording disagree; replay it again")
     bits = bitmaps(part, experts)
     accepted = recorded.pools.accepted[recorded.pools.nodes(position)][: len(drafted)]
@@ -140,27 +154,28 @@ def words(tokenizer: Any | None, recorded: RecordedRequest, position: int, nodes
     return {"tokens": drafted, "texts": texts, "context": context}
 
 
-def study(folder: Path) -> dict[str, Any]:
+def study(folder: Path, cycle: str | None = None) -> dict[str, Any]:
+    """`cycle` names another than RULE picks, as <request>:<number>."""
     rows = load_run(folder)
     recording = read_recording(find_recording(str(rows.info.recording), folder.parent.parent))
     cost = cost_of(folder)
-    row, among = chosen_cycle(rows)
+    row, among = chosen_cycle(rows) if cycle is None else (named_cycle(rows, cycle), None)
     recorded = next(r for r in recording.requests if r.request_id == row["request_id"])
     found = taken_apart(recorded, row, cost, recording.shape.experts)
-    told = words(
+    texts = words(
         tokenizer_of(recording.config["model"]), recorded, found["position"], len(found["nodes"])
     )
-    kept = rows.cycles.columns.drop(["run_id", "request_id", "stop_reason"])
+    columns = rows.cycles.columns.drop(["run_id", "request_id", "stop_reason"])
     print(f"request {row['request_id']}, cycle {int(row['cycle'])}")
     return {
         "info": asdict(rows.info),
-        "rule": RULE,
+        "rule": RULE if cycle is None else "asked for by its number",
         "among": among,
         "requests": len(rows.ok_ids),
         "request_id": str(row["request_id"]),
-        "row": {name: None if pd.isna(row[name]) else int(row[name]) for name in kept},
+        "row": {name: None if pd.isna(row[name]) else int(row[name]) for name in columns},
         "cost": cost.to_dict(),
         "layers": recording.shape.layers,
         **found,
-        **told,
+        **texts,
     }

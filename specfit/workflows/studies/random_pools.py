@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Routes
 from specfit.selection.cost import CostModel
 
-LAYERS, EXPERTS, TOP, LEVELS = 48, 128, 8, 5
+LAYERS, EXPERTS, TOP = QWEN3_30B_A3B.layers, QWEN3_30B_A3B.experts, QWEN3_30B_A3B.top_k
+LEVELS = 5
 SHARED = 1.5  # spread of a cycle's common router scores, in units of a row's own
 
 
@@ -43,11 +45,11 @@ def best_nodes(tree: DraftTree, count: int) -> DraftTree:
     """The `count` most probable nodes as a pool: they hold their ancestors."""
     if count >= len(tree):
         return tree
-    kept = np.sort(np.argsort(-tree.path_probs, kind="stable")[:count])
+    best = np.sort(np.argsort(-tree.path_probs, kind="stable")[:count])
     place = np.full(len(tree) + 1, ROOT)
-    place[kept] = np.arange(count)
-    parents = place[tree.parents[kept]]
-    return DraftTree(tree.tokens[kept], parents, tree.depths[kept], tree.path_probs[kept])
+    place[best] = np.arange(count)
+    parents = place[tree.parents[best]]
+    return DraftTree(tree.tokens[best], parents, tree.depths[best], tree.path_probs[best])
 
 
 def routes(rng: np.random.Generator, nodes: int) -> Routes:

@@ -185,8 +185,8 @@ def base_of(folder: Path) -> tuple[RunConfig, Recording]:
         raise SpecfitError(f"{folder} is no replay")
     recording = read_once(find_recording(name, results))
     config = stored_config(folder, recording, results)
-    asked = len(load_run(folder).request_ids)
-    return config, replace(recording, requests=recording.requests[:asked])
+    count = len(load_run(folder).request_ids)
+    return config, replace(recording, requests=recording.requests[:count])
 
 
 def study(folder: Path) -> dict[str, Any]:

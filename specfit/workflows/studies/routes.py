@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
+from specfit.base.published import QWEN3_30B_A3B
 from specfit.base.types import CHANCE_ONE, SpecfitError
 from specfit.decoding.spec import locate
 from specfit.models.routes.noisy import corrupt
@@ -164,9 +165,10 @@ def noisy(accuracy: float, seed: int, experts: int) -> Chances:
 
 # -- what a read costs ---------------------------------------------------------------------------
 
-QWEN3_30B = {"hidden": 2048, "layers": 48, "experts": 128, "top_k": 8}
-VOCABULARY_30B = 151_936
-HEAD_30B = 522_152_832 - VOCABULARY_30B * 2048
+QWEN3_30B = {
+    name: getattr(QWEN3_30B_A3B, name) for name in ("hidden", "layers", "experts", "top_k")
+}
+HEAD_30B = QWEN3_30B_A3B.draft_head_parameters - QWEN3_30B_A3B.vocabulary * QWEN3_30B_A3B.hidden
 """Numbers of the published bfloat16 head without its embedding, of which few rows are read."""
 
 
@@ -174,7 +176,7 @@ def sizes_of(shape: PredictorShape, experts_told: int, expanded: int) -> list[di
     """Arithmetic and bytes of one drafted level: `expanded` nodes with as many children each."""
     rows = expanded**2
     here, there = shape.parameters, replace(shape, **QWEN3_30B).parameters
-    table = VOCABULARY_30B * QWEN3_30B["layers"] * experts_told
+    table = QWEN3_30B_A3B.vocabulary * QWEN3_30B_A3B.layers * experts_told
     return [
         _size("learned, embedded pair", here, 4, rows),
         _size("learned, Qwen3-30B-A3B's shapes", there, 4, rows),
@@ -186,8 +188,13 @@ def sizes_of(shape: PredictorShape, experts_told: int, expanded: int) -> list[di
 
 def _size(of: str, numbers: int, itemsize: int, rows: int) -> dict[str, Any]:
     """A matrix product: all numbers are read once, each multiplied and added for every row."""
-    held = numbers * itemsize
-    return {"of": of, "held_bytes": held, "read_bytes": held, "flop": 2 * rows * numbers}
+    size_bytes = numbers * itemsize
+    return {
+        "of": of,
+        "held_bytes": size_bytes,
+        "read_bytes": size_bytes,
+        "flop": 2 * rows * numbers,
+    }
 
 
 # -- the script ------------------------------------------------------------------------------------

@@ -8,13 +8,11 @@ CPU seconds: on an idle core those of the wall, on a shared one not disturbed by
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from specfit.selection.forced_trees import most_probable
 from specfit.selection.min_cut import best_closure
 from specfit.selection.search import SubtreeSearch
 from specfit.selection.selectors import SpecFit
+from specfit.storage.provenance import cpu_name
 from specfit.workflows.studies import plain_solvers, random_pools
 
 PAPER_US = 2820.0
@@ -232,13 +231,6 @@ def measure(scale: float) -> dict[str, Any]:
         "growth_closure": [asdict(made) for made in by_cut],
         "growth_closure_cheap": [asdict(made) for made in cheap],
     }
-
-
-def cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def study(scale: float = 1.0) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Group:
 
 @dataclass(frozen=True)
 class SuiteFile:
-    artefact: str
+    artifact: str
     groups: tuple[Group, ...]
     repeats: int = 1
 
@@ -67,12 +67,12 @@ def suite_names(folder: Path = FOLDER) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def read_suite_file(artefact: str, folder: Path = FOLDER) -> SuiteFile:
+def read_suite_file(artifact: str, folder: Path = FOLDER) -> SuiteFile:
     """Raises SpecfitError, one sentence, for whatever the format above does not allow."""
-    path = folder / f"{artefact}.yaml"
+    path = folder / f"{artifact}.yaml"
     if not path.is_file():
         known = ", ".join(suite_names(folder)) or "none"
-        raise SpecfitError(f"there is no suite {artefact} in {folder}; there is {known}")
+        raise SpecfitError(f"there is no suite {artifact} in {folder}; there is {known}")
     try:
         raw: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     except (OmegaConfBaseException, YAMLError) as error:
@@ -110,14 +110,14 @@ class _Reader:
             raise self._wrong(f"{where} is of kind {kind!r}; use one of {', '.join(PLACES)}")
         if not isinstance(axes, list) or not all(isinstance(a, dict) and a for a in axes):
             raise self._wrong(f"axes of {where} is a list of mappings from a name to overrides")
-        told = {key: str(value or "") for key, value in raw.items() if key != "axes"}
-        if kind != "bench" or told.get("reads"):  # a study's own options share nothing with runs
-            common = f"{shared['common']} {told.get('common', '')}".strip()
-            told = shared | told | {"common": common}
-        if not told.get("smoke"):
+        values = {key: str(value or "") for key, value in raw.items() if key != "axes"}
+        if kind != "bench" or values.get("reads"):  # a study's own options share nothing with runs
+            common = f"{shared['common']} {values.get('common', '')}".strip()
+            values = shared | values | {"common": common}
+        if not values.get("smoke"):
             raise self._wrong(f"{where} has no smoke size")
         named = tuple({str(k): str(v or "") for k, v in axis.items()} for axis in axes)
-        group = Group(axes=named, **told)
+        group = Group(axes=named, **values)
         self._check(group, where)
         return group
 
@@ -159,10 +159,10 @@ def choices(group: Group) -> Iterable[tuple[str, list[str]]]:
 
 def joined(*parts: Sequence[str]) -> list[str]:
     """Override lines as one: of one key the last value counts, since Hydra refuses some twice."""
-    kept: dict[str, str] = {}
+    last: dict[str, str] = {}
     for item in (item for part in parts for item in part):
-        kept[key_of(item)] = item
-    return list(kept.values())
+        last[key_of(item)] = item
+    return list(last.values())
 
 
 def key_of(override: str) -> str:

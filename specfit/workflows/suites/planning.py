@@ -7,15 +7,20 @@ begins with a name and a colon is for the cells with that name in their label:
 
 from __future__ import annotations
 
+import argparse
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from specfit.base.config import RunConfig
+from specfit.base.config import DrafterConfig, ModelConfig, RunConfig
 from specfit.base.types import SpecfitError
 from specfit.storage.suite import Cell, Suite
 from specfit.workflows.suites.files import (
     FOLDER,
+    SIZES,
     Group,
     SuiteFile,
     choices,
@@ -24,6 +29,9 @@ from specfit.workflows.suites.files import (
     read_suite_file,
     suite_names,
 )
+
+if TYPE_CHECKING:
+    from specfit.models.target.fetch import Repository
 
 # Keys that no person overrides in a suite -> what to do instead.
 OURS = {
@@ -43,6 +51,7 @@ class Wanted:
     arguments: tuple[str, ...] = ()
     repeats: int | None = None  # None: as the suite says
     results: Path = Path("results")
+    is_to_run: bool = True  # else only to be shown: then nothing is fetched
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Plan:
 
 def plan_suites(names: Sequence[str], wanted: Wanted, folder: Path = FOLDER) -> list[Plan]:
     """Every cell's id, from the config alone. Raises SpecfitError for what is wrong with the files
-    or the overrides, and where no cell at all can be run."""
+    or the overrides, and, if they are to be run, where no cell at all can be."""
     files = [read_suite_file(name, folder) for name in names]
     arguments = [Argument.read(text) for text in wanted.arguments]
     check_arguments(arguments, files, folder)
@@ -88,9 +97,9 @@ def plan_suites(names: Sequence[str], wanted: Wanted, folder: Path = FOLDER) -> 
     for file in files:
         planned = tuple(plan_file(file, wanted, arguments))
         cells = tuple(one.cell for one in planned)
-        plans.append(Plan(Suite(file.artefact, wanted.size, wanted.arguments, cells), planned))
+        plans.append(Plan(Suite(file.artifact, wanted.size, wanted.arguments, cells), planned))
     configured = [one for plan in plans for one in plan.planned if one.group.is_configured]
-    if configured and all(one.refusal is not None for one in configured):
+    if wanted.is_to_run and configured and all(one.refusal is not None for one in configured):
         raise SpecfitError(str(configured[0].refusal))
     return plans
 
@@ -116,6 +125,8 @@ def plan_cell(group: Group, label: str, line: list[str], repeat: int, wanted: Wa
         stem = group.writes if wanted.size != "smoke" else f"{group.writes}-smoke"
         return Planned(Cell(label, group.kind, " ".join(line), stem), group)
     try:
+        if not wanted.is_to_run:
+            refuse_unfetched(line)
         work = work_of(line, wanted.results, "replay" in (group.kind, group.reads))
     except SpecfitError as error:
         nameless = Cell(label, group.kind, " ".join(line), "", repeat)
@@ -124,27 +135,61 @@ def plan_cell(group: Group, label: str, line: list[str], repeat: int, wanted: Wa
     return Planned(Cell(label, group.kind, " ".join(line), name, repeat), group, tuple(line), work)
 
 
-def work_of(line: Sequence[str], results: Path, is_replay: bool) -> Work:
-    """A replay has the id of the run it stands for. Raises SpecfitError where the line composes to
-    no run."""
+def refuse_unfetched(line: Sequence[str]) -> None:
+    """Raises SpecfitError where a run would first fetch its model or its draft head."""
+    from specfit.decoding.resolve import repository_of
+    from specfit.selection.registry import selector_spec
+
+    config = config_of(line)
+    groups: list[tuple[str, ModelConfig | DrafterConfig]] = [("model", config.model)]
+    if selector_spec(config.selector.name).drafts:
+        groups.append(("drafter", config.drafter))
+    for key, group in groups:
+        repository = repository_of(key, group)
+        if repository is not None and not _is_fetched(repository):
+            text = f"{repository.name} is not fetched; {repository.command}"
+            raise SpecfitError(f"{' '.join(line)}: {text}")
+
+
+@cache
+def _is_fetched(repository: Repository) -> bool:
+    from specfit.models.target.fetch import is_fetched
+
+    return is_fetched(repository)
+
+
+def config_of(line: Sequence[str]) -> RunConfig:
+    """Raises SpecfitError where the line composes to no config."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     from specfit.base.config import from_hydra
-    from specfit.decoding.resolve import resolve
-    from specfit.storage.identity import digest
-    from specfit.workflows.execute import run_id_of
-    from specfit.workflows.hydra_cli import as_text, explain
-    from specfit.workflows.recording.recorder import recording_identity
+    from specfit.workflows.hydra_cli import explain
     from specfit.workflows.suites.composing import composed
 
     try:
-        spec = resolve(from_hydra(composed([*line, as_text("results_dir", results)])))
+        return from_hydra(composed(line))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise SpecfitError(f"{' '.join(line)}: {explain(error)}") from None
+    except SpecfitError as error:
+        raise SpecfitError(f"{' '.join(line)}: {error}") from None
+
+
+def work_of(line: Sequence[str], results: Path, is_replay: bool) -> Work:
+    """A replay has the id of the run it stands for. Raises SpecfitError where the line composes to
+    no run."""
+    from specfit.decoding.resolve import resolve
+    from specfit.storage.identity import digest
+    from specfit.workflows.execute import run_id_of
+    from specfit.workflows.hydra_cli import as_text
+    from specfit.workflows.recording.recorder import recording_identity
+
+    config = config_of([*line, as_text("results_dir", results)])
+    try:
+        spec = resolve(config)
         recording = digest(recording_identity(spec)) if is_replay else None
         requests = len(spec.workload.ids)
         return Work(run_id_of(spec), spec.config, spec.slots, requests, recording)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise SpecfitError(f"{' '.join(line)}: {explain(error)}") from None
     except SpecfitError as error:
         raise SpecfitError(f"{' '.join(line)}: {error}") from None
 
@@ -198,3 +243,32 @@ def lines_of(files: Sequence[SuiteFile]) -> Iterator[tuple[str, list[str]]]:
     for group in (group for file in files for group in file.groups):
         if group.is_configured:
             yield from choices(group)
+
+
+# -- the command line of plan, reproduce and verify ------------------------------------------------
+
+
+def parser_of(text: str | None) -> argparse.ArgumentParser:
+    """`text` is the script's docstring; its first line says what the script does."""
+    parser = argparse.ArgumentParser(
+        description=(text or "").splitlines()[0],
+        epilog="key=value replaces a value in every cell; name:key=value in those with that name",
+    )
+    parser.add_argument("--suite", nargs="+", action="extend", help="default: every suite")
+    parser.add_argument("--size", choices=SIZES, default=SIZES[0])
+    parser.add_argument("--repeats", type=int, help="of every run; default: as the suite says")
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--experiments", type=Path, default=FOLDER)
+    parser.add_argument("overrides", nargs="*", metavar="key=value")
+    return parser
+
+
+def plans_of(options: argparse.Namespace, is_to_run: bool = True) -> list[Plan]:
+    """Raises SpecfitError for a suite, a size or an override that is not understood; if they are to
+    be run, also where no cell can be."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    requested = Wanted(
+        options.size, tuple(options.overrides), options.repeats, options.results, is_to_run
+    )
+    names = options.suite or suite_names(options.experiments)
+    return plan_suites(names, requested, options.experiments)

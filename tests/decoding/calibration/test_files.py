@@ -12,7 +12,7 @@ import pytest
 from specfit.selection.fit import fit_affine
 from specfit.selection.min_cut import affine
 from specfit.storage.rows import load_run
-from tests.fakes.runnable import Command, Runnable
+from tests.fakes.tiny_model import Command, Runnable
 
 SMALL = ("limit=1", "max_new_tokens=6", "cache_slots=4", "calibration.slots=4")
 

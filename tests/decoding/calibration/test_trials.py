@@ -18,8 +18,6 @@ from specfit.hardware.profile import Billing, Profile
 from specfit.models.routes.atlas import AtlasRoutes
 from specfit.selection.fit import fit, leave_one_out
 from specfit.selection.selectors import NoDraft
-from tests.fakes.pairs import EXPERTS as PAIR_EXPERTS
-from tests.fakes.pairs import Pair
 from tests.fakes.table_model import (
     EXPERT_BYTES,
     EXPERTS,
@@ -28,6 +26,8 @@ from tests.fakes.table_model import (
     ScriptedTarget,
     chain,
 )
+from tests.fakes.tiny_model import EXPERTS as PAIR_EXPERTS
+from tests.fakes.tiny_model import Pair
 
 K, DEPTH, SCALE = 7, 3, 6
 TEXT = tuple(range(100, 180))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from specfit.storage.rows import RunRows, load_run
-from tests.fakes.runnable import Command, JobResult, Runnable
+from tests.fakes.tiny_model import Command, JobResult, Runnable
 
 SMALL = ("limit=2", "max_new_tokens=8", "cache_slots=4", "selector=ecospec")
 """A rule that reads routes and needs no fit: its runs take no calibration."""

@@ -11,7 +11,7 @@ from specfit.base.types import SpecfitError
 from specfit.storage.recording.files import Recording, file_digest, read_recording
 from specfit.storage.recording.route_predictions import read_predictions
 from tests.doors.test_record import Workplace, assert_same_rows
-from tests.fakes.runnable import EXPERTS, LAYERS, VOCABULARY, Runnable
+from tests.fakes.tiny_model import RUN_EXPERTS, RUN_LAYERS, RUN_VOCABULARY, Runnable
 from tests.models.routes.predictors import write_files
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def files(workplace: Workplace) -> Path:
     spec = resolve(workplace.config())
     pair = {"target": spec.target_digest, "drafter": spec.drafter_digest}
     return write_files(
-        workplace.results / "files", pair, HIDDEN, (VOCABULARY, LAYERS, EXPERTS, TOP_K)
+        workplace.results / "files", pair, HIDDEN, (RUN_VOCABULARY, RUN_LAYERS, RUN_EXPERTS, TOP_K)
     )
 
 
@@ -48,7 +48,7 @@ def recording(workplace: Workplace, files: Path) -> Recording:
 
 
 @pytest.mark.parametrize("cost", ["union", "expected_union"])
-@pytest.mark.parametrize("slots", [3, EXPERTS])
+@pytest.mark.parametrize("slots", [3, RUN_EXPERTS])
 @pytest.mark.parametrize("routes", ["learned", "token_table", "last_token"])
 def test_replayed_rows_are_the_runs(
     workplace: Workplace, recording: Recording, files: Path, routes: str, slots: int, cost: str
@@ -91,7 +91,9 @@ def test_the_id_names_the_predictor_and_not_its_folder(
 
     spec = resolve(workplace.config())
     pair = {"target": spec.target_digest, "drafter": "x"}
-    write_files(tmp_path / "other", pair, HIDDEN + 1, (VOCABULARY, LAYERS, EXPERTS, TOP_K))
+    write_files(
+        tmp_path / "other", pair, HIDDEN + 1, (RUN_VOCABULARY, RUN_LAYERS, RUN_EXPERTS, TOP_K)
+    )
     with pytest.raises(SpecfitError, match="holds no predictions of this route source"):
         run_id("routes=learned", f"routes.path={tmp_path / 'other'}")
     with pytest.raises(SpecfitError, match="which routes=learned reads"):
@@ -106,7 +108,7 @@ def test_predictions_are_of_every_row(
         for position, one in enumerate(found[request.request_id]):
             assert request.pools is not None
             rows = 1 + len(request.pools.tree(position))
-            assert one.routes.shape == (rows, LAYERS, TOP_K)
+            assert one.routes.shape == (rows, RUN_LAYERS, TOP_K)
             chances = one.chances[0]  # of the root: no row is above it
             best = np.take_along_axis(chances, one.routes[0].astype(np.int64), axis=-1)
             assert (best.min(-1) >= np.sort(chances, -1)[..., -TOP_K]).all()

@@ -9,7 +9,7 @@ from specfit.base.interfaces import RouteSource
 from specfit.decoding.decoder import Decoder
 from specfit.decoding.replay.parts import RecordedDrafter, RecordedTarget
 from specfit.decoding.replay.playback import Playback
-from specfit.decoding.replay.recent import recent_uses
+from specfit.decoding.replay.routes import recent_uses
 from specfit.experts.cache import ExpertCache
 from specfit.models.routes.last_token import LastTokenRoutes
 from specfit.models.routes.recent_use import RecentUse

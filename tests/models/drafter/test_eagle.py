@@ -16,7 +16,7 @@ from specfit.models.drafter.expansion import best_children, quantise
 from specfit.models.drafter.head import EagleHead
 from specfit.selection.forced_trees import most_probable
 from specfit.selection.selectors import TopProbability
-from tests.fakes.pairs import CPU, DRAFT_VOCABULARY, VOCABULARY, Pair
+from tests.fakes.tiny_model import CPU, DRAFT_VOCABULARY, VOCABULARY, Pair
 
 
 def text(pair: Pair, length: int = 30) -> np.ndarray:

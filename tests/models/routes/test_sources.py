@@ -23,7 +23,7 @@ from specfit.models.routes.token_table import TokenTableRoutes, count_table, loa
 from specfit.selection.cost import CostModel
 from specfit.selection.cost_forms import pricing_named
 from specfit.selection.selectors import SpecFit
-from tests.fakes.pairs import CPU, EXPERTS, LAYERS, TOP_K, VOCABULARY, Pair
+from tests.fakes.tiny_model import CPU, EXPERTS, LAYERS, TOP_K, VOCABULARY, Pair
 from tests.models.routes.predictors import random_predictor, random_table, write_files
 
 COST = CostModel(1e7 + 6e5 * np.arange(8), 4e4)

@@ -11,7 +11,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from specfit.models.target.attention import GROUPED, MOST_ROWS, grouped_attention, use_attention
 from specfit.models.target.masks import tree_mask
 from specfit.models.target.offloaded import OffloadedTarget
-from tests.fakes.pairs import Pair
+from tests.fakes.tiny_model import Pair
 from tests.models.target.test_offloaded import ROOT_TOKEN, SELECTION, TREE
 
 KV_HEADS, GROUP, WIDTH = 4, 8, 128

@@ -19,7 +19,7 @@ from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.loading import LoadedModel, load_model
 from specfit.models.target.offloaded import OffloadedTarget
-from tests.fakes.pairs import CPU, EXPERTS, Pair
+from tests.fakes.tiny_model import CPU, EXPERTS, Pair
 
 TREE = DraftTree(
     tokens=np.array([20, 150, 33, 7]),

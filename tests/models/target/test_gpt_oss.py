@@ -26,7 +26,7 @@ from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.loading import load_model
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.models.target.schemes.mxfp4 import fused_tensors
-from tests.fakes.pairs import CPU, generate
+from tests.fakes.tiny_model import CPU, generate
 
 HIDDEN, INNER, LAYERS, EXPERTS = 64, 32, 4, 8
 AUX = (1, 2, 3)

@@ -23,7 +23,7 @@ from specfit.experts.cache import ExpertCache  # noqa: E402
 from specfit.models.target.checkpoint import Checkpoint  # noqa: E402
 from specfit.models.target.family import family_of, geometry_of  # noqa: E402
 from specfit.models.target.loading import dense_bytes, load_model  # noqa: E402
-from tests.fakes.pairs import CPU, Pair  # noqa: E402
+from tests.fakes.tiny_model import CPU, Pair  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
 

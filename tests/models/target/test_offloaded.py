@@ -12,7 +12,7 @@ import torch
 from specfit.base.types import DraftTree, Selection
 from specfit.models.routes.atlas import AtlasRoutes
 from specfit.models.target.offloaded import OffloadedTarget
-from tests.fakes.pairs import EXPERTS, LAYERS, TOP_K, Pair
+from tests.fakes.tiny_model import EXPERTS, LAYERS, TOP_K, Pair
 
 ABSOLUTE = 2e-4  # activations reach a few dozen
 SLOTS = (0, 1, 3, EXPERTS // 2, EXPERTS)

@@ -29,7 +29,7 @@ from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.loading import LoadedModel, load_model
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.models.target.quantise import Kind, quantise_checkpoint
-from tests.fakes.pairs import CPU, generate
+from tests.fakes.tiny_model import CPU, generate
 
 HIDDEN, INNER = 64, 24
 PROMPTS = [np.random.default_rng(7).integers(3, 100, size) for size in (9, 33)]

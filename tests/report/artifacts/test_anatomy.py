@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from specfit.base.types import SpecfitError
 from specfit.report.artifacts.anatomy import anatomy, heights
 from specfit.report.artifacts.constants import constants_sheet
+from specfit.workflows.studies.anatomy import named_cycle
 from tests.report.artifacts.members import decoding, member, texts
 
 ONE = 1 << 20  # a probability of 1, and a token of reward
@@ -63,3 +67,12 @@ def test_the_anatomy_adds_up() -> None:
     assert a.realised_ms == 6.0 and a.predicted_ms == 5.0
     assert a.parts_ms == {"b": 2.0, "union": 3.0} and a.rate == 0.3
     assert a.nodes[0].text == "7", "without a tokenizer a token is its id"
+
+
+def test_a_cycle_is_asked_for_by_request_and_number() -> None:
+    rows = member("specfit", 48, decoding(2, 6)).rows
+    row = named_cycle(rows, "b:2")
+    assert (row["request_id"], row["cycle"]) == ("b", 2)
+    for wrong in ("b", "c:1", "b:0", "b:9"):  # cycle 0 is prefill: nothing is drafted there
+        with pytest.raises(SpecfitError, match=r"as in a:1$"):
+            named_cycle(rows, wrong)

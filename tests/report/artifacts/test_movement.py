@@ -63,8 +63,9 @@ def test_prefetching_says_what_came_and_what_came_true() -> None:
     field.slots = [48]
     sheet = movement.prefetch_sheet([field], TIMED)
     assert texts(sheet, "prefetch") == ["off", "layer"]
-    assert texts(sheet, "48: used, %") == ["-", "40.0"]
-    assert texts(sheet, "48: over none") == ["1.00x", "2.00x"]
+    assert texts(sheet, "slots") == ["48", "48"]
+    assert texts(sheet, "used, %") == ["-", "40.0"]
+    assert texts(sheet, "over none") == ["1.00x", "2.00x"]
 
 
 def test_at_the_shared_fits_slots_there_is_one_fit() -> None:

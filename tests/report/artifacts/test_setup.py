@@ -40,7 +40,8 @@ def test_constants_say_how_they_are_known_and_what_somebody_set() -> None:
     sheet = profile_sheet(CONFIGS, {"paper_main": {"link_gbps": 12.0, "node_ms": 0.6}})
     assert texts(sheet, "constant") == ["link", "node", "copies in flight"]
     assert texts(sheet, "unit") == ["GB/s", "ms", ""]
-    assert texts(sheet, "known as") == ["set", "assumed", "published"]
+    assert texts(sheet, "paper_main") == ["25", "0.6", "2"]
+    assert texts(sheet, "paper_main: known as") == ["set", "assumed", "published"]
 
 
 def test_workloads_are_counted_from_their_rows() -> None:
@@ -54,9 +55,18 @@ def test_workloads_are_counted_from_their_rows() -> None:
 
 def test_a_cards_memory_is_shown_in_gigabytes() -> None:
     gpu = {"name": "card", "memory_bytes": 25_757_220_864, "notes": {"memory_bytes": "published"}}
-    sheet = profile_sheet({"run": {"gpu": gpu}}, {})
-    (row,) = sheet.cells()
-    assert [cell.text for cell in row] == ["card", "memory", "25.757", "GB", "published"]
+    sheet = profile_sheet({"run": {"gpu": gpu}, "other": CONFIG}, {})
+    assert texts(sheet, "card") == ["25.757", "-", "-", "-"], "a column for each profile"
+    assert texts(sheet, "paper_main") == ["-", "25", "0.6", "2"]
+    row = sheet.cells()[0]
+    assert [cell.text for cell in row] == ["memory", "GB", "25.757", "published", "-", "-"]
+
+
+def test_a_constant_that_runs_set_otherwise_has_every_value() -> None:
+    other = {"gpu": CONFIG["gpu"] | {"node_ms": 1.2}}
+    sheet = profile_sheet({"run": CONFIG, "other": other}, {"paper_main": {"node_ms": 0.6}})
+    assert texts(sheet, "paper_main") == ["25", "0.6 / 1.2", "2"]
+    assert texts(sheet, "paper_main: known as")[1] == "assumed / set"
 
 
 def test_the_states_of_a_fit_are_counted_or_kept() -> None:

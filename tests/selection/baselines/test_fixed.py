@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from specfit.base.types import ROOT, SpecfitError
-from specfit.selection.baselines.chain import ChainK, best_chain
-from specfit.selection.baselines.whole import WholePool
+from specfit.selection.baselines.fixed import ChainK, WholePool, best_chain
 from tests.selection.baselines.making import tree_of
 from tests.selection.pools import random_pool
 

@@ -7,7 +7,7 @@ import pytest
 from specfit.decoding.decoder import Decoder
 from specfit.models.routes.atlas import AtlasRoutes
 from tests.doors.test_equality import must_equal, said
-from tests.fakes.pairs import EXPERTS, Pair
+from tests.fakes.tiny_model import EXPERTS, Pair
 from tests.selection.baselines.making import RIVALS, make
 
 INDICES, NEW_TOKENS = (0, 2), 14

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,13 @@ pytest.importorskip("hydra")
 from specfit.base.config import GpuConfig, RunConfig, apply_profile, from_hydra  # noqa: E402
 from specfit.base.types import SpecfitError  # noqa: E402
 from specfit.decoding.spec import profile_of  # noqa: E402
-from specfit.report.clock_check import FOLDER, clock_sentence  # noqa: E402
+from specfit.report.clock_check import FOLDER, busy_lines, clock_sentence  # noqa: E402
 from specfit.workflows.hydra_cli import compose  # noqa: E402
 from specfit.workflows.probing.probe import report  # noqa: E402
 from specfit.workflows.probing.profile import SYSTEMS, Probed, fit_trials, probe_machine  # noqa: E402
 from specfit.workflows.probing.trials import Bench, Trial, settled  # noqa: E402
 from specfit.workflows.run_time import probed_profile  # noqa: E402
-from tests.fakes.runnable import EXPERTS, Runnable  # noqa: E402
+from tests.fakes.tiny_model import RUN_EXPERTS, Runnable  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +38,14 @@ def test_a_cpu_is_probed_in_every_state_that_runs_have(config: RunConfig) -> Non
     trials = fit_trials(config)
     slots = {name: trial.spec.slots for name, trial in trials.items()}
     assert slots == {
-        "resident_ar": EXPERTS,
-        "resident_few": EXPERTS,
-        "resident_tree": EXPERTS,
+        "resident_ar": RUN_EXPERTS,
+        "resident_few": RUN_EXPERTS,
+        "resident_tree": RUN_EXPERTS,
         "streamed_ar": 0,
         "streamed_tree": 0,
-        "searched": EXPERTS,
-        "evicting_ar": EXPERTS // 4,
-        "evicting_tree": EXPERTS // 4,
+        "searched": RUN_EXPERTS,
+        "evicting_ar": RUN_EXPERTS // 4,
+        "evicting_tree": RUN_EXPERTS // 4,
     }
     assert all(trial.spec.clock == "wall" for trial in trials.values())
     assert trials["resident_few"].spec.config.selector.k == 2
@@ -57,6 +58,20 @@ def test_every_system_is_held_against_the_clock(found: Probed) -> None:
     lines = report(found)
     assert sum(line.split()[0] in SYSTEMS for line in lines) == 5
     assert any(line.startswith("tree_ms = ") for line in lines)
+    assert found.core_share is not None and 0 < found.core_share <= 1
+
+
+def test_a_busy_machine_is_the_first_and_the_last_line(found: Probed, tmp_path: Path) -> None:
+    shared = replace(found, load_per_core=0.4, core_share=0.62)
+    lines = report(shared)
+    assert lines[0] == lines[-1]
+    assert "busy, the probe had a core for 62 % of its time: these numbers are too slow" in lines[0]
+    idle = replace(found, load_per_core=0.4, core_share=0.99)
+    assert report(idle) == lines[1:-1]
+    for name, probed, warnings in (("busy", shared, 1), ("idle", idle, 0)):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(probed.document()))
+        assert len(busy_lines(path)) == warnings, "for what is planned by the file"
 
 
 def test_the_file_is_the_profile_and_its_check(found: Probed, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from specfit.base.types import DraftTree
 from specfit.models.drafter.head import EagleHead
 from specfit.workflows.recording.drafter_teacher import TeacherDrafter
-from tests.fakes.pairs import CPU, Pair
+from tests.fakes.tiny_model import CPU, Pair
 
 POSITIONS = 12
 

@@ -12,8 +12,8 @@ from specfit.storage.recording.requests import RecordedRequest
 from specfit.workflows.recording import target_teacher
 from specfit.workflows.recording.drafter_teacher import TeacherDrafter
 from specfit.workflows.recording.target_teacher import TeacherTarget
-from tests.fakes.pairs import CPU, EXPERTS, LAYERS, Pair
 from tests.fakes.table_model import walk
+from tests.fakes.tiny_model import CPU, EXPERTS, LAYERS, Pair
 
 INDICES, NEW_TOKENS = (0, 1, 2), 20
 UNITS = 2  # of 2**-20, by which a path probability may differ in the last bits

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from specfit.storage.suite import read_suite, variant_of
-from tests.fakes.runnable import Runnable
+from tests.fakes.tiny_model import Runnable
 
 ROOT = Path(__file__).parents[3]
 KILLS = 10
@@ -29,9 +29,10 @@ def test_kills_at_random_moments_change_no_row(
     (tmp_path / "some.yaml").write_text(SUITE)
     overrides = (*runnable.overrides, f"calibration.path={calibration}")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    command = [sys.executable, str(Path(__file__).with_name("killing.py"))]
+    command = [sys.executable, "-m", "tests.fakes.killing", "reproduce"]
     places = [str(tmp_path), str(whole), str(killed), str(KILLS)]
-    ended = subprocess.run([*command, *places, *overrides], capture_output=True, text=True)
+    command += [*places, *overrides]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr
     assert int(ended.stdout) >= KILLS // 2, "it was killed while it worked"
 

@@ -156,3 +156,16 @@ def test_a_cell_that_cannot_be_run_stops_no_other(folder: Path, tmp_path: Path) 
     assert [one.cell.label for one in running.todo([plan], tmp_path)] == ["news/ar", "gsm8k/ar"]
     with pytest.raises(SpecfitError, match="a layer has 128 experts"):
         planned(folder, "two", "cache_slots=500")
+
+
+def test_a_plan_that_is_only_shown_fetches_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the model, and the draft head only where something is drafted."""
+    monkeypatch.setattr(planning, "_is_fetched", lambda repository: repository.key == "model")
+    words = ("model=qwen3-30b-a3b", "drafter=redhat-eagle3")
+    plan = planned(folder, "two", *words, is_to_run=False)
+    assert [one.cell.label for one in plan.refused] == ["news/specfit", "gsm8k/specfit"]
+    assert all("is not fetched; run `hf download" in str(one.refusal) for one in plan.refused)
+    monkeypatch.setattr(planning, "_is_fetched", lambda repository: False)
+    assert len(planned(folder, "two", *words, is_to_run=False).refused) == 4, "and it is shown"

@@ -24,7 +24,7 @@ def kept(name: str) -> Suite:
 def check_ids(suite: Suite, most: int | None = None) -> None:
     for cell in [cell for cell in suite.cells if cell.kind != "bench"][:most]:
         found = work_of(cell.overrides.split(), RESULTS, is_replay=False)
-        assert found.run_id == cell.id, f"{suite.artefact}: {cell.label} is another run now"
+        assert found.run_id == cell.id, f"{suite.artifact}: {cell.label} is another run now"
 
 
 @pytest.mark.skipif(not KEPT, reason="results/reference holds no suite yet")

@@ -24,7 +24,7 @@ from specfit.workflows.hydra_cli import compose
 from specfit.workflows.suites.files import choices, read_suite_file, suite_names
 from specfit.workflows.suites.planning import Plan, Wanted, plan_suites
 from specfit.workflows.suites.running import run_all, todo
-from tests.fakes.runnable import JobResult, Runnable, make_runnable
+from tests.fakes.tiny_model import JobResult, Runnable, make_runnable
 from tests.models.routes.predictors import write_files
 
 ROOT = Path(__file__).parents[3]
@@ -239,7 +239,7 @@ def test_plan_reproduce_and_verify(
     assert first.code == 0, first.err
     assert read_suite(tmp_path, "one", plan.suite.variant) == plan.suite
     again = script("reproduce", *asked)
-    assert "2 cells of 1 suites; 0 to run, the rest is there" in again.out
+    assert "2 cells of 1 suite; 0 to run, the rest is there" in again.out
     after = script("plan", *asked)
     assert after.out.count(" there ") == 2 and "0 to run, each once (none)" in after.out
 
