@@ -7,12 +7,11 @@ experts are detached; norms, rotary embeddings and router rules are therefore th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from specfit.base.types import SpecfitError
-from specfit.models.target import gpt_oss
 
 
 @dataclass(frozen=True)
@@ -27,9 +26,6 @@ class Family:
     attention: str = "sdpa"  # what its class calls, by transformers' name
     windowed: bool = False  # some of its layers attend to a sliding window
     scheme: str | None = None  # `quant_method` of its checkpoints, where no other is read
-    functions: Callable[[Any], tuple[Any, Any]] | None = None
-    """Of a transformers config: what gate and up go through before their product. None: the
-    config's activation, and nothing."""
 
     def expert_parts(self, layer: int, expert: int) -> tuple[str, str, str]:
         """Names of gate [I, H], up [I, H], down [H, I]."""
@@ -57,10 +53,9 @@ FAMILIES = {
         Family(
             "gpt_oss",
             "mlp",
-            attention=gpt_oss.SINKS,
+            attention="specfit_sinks",  # of `gpt_oss.py`, which needs torch
             windowed=True,
             scheme="mxfp4",
-            functions=gpt_oss.expert_functions,
         ),
     )
 }

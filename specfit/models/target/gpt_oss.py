@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from transformers import AttentionInterface
 
-SINKS = "specfit_sinks"
+from specfit.models.target.family import FAMILIES
 
 
 def expert_functions(config: Any) -> tuple[Any, Any]:
@@ -57,4 +57,4 @@ def sink_attention(
     return mixed.reshape(1, heads, rows, width).transpose(1, 2).contiguous(), None
 
 
-AttentionInterface.register(SINKS, sink_attention)
+AttentionInterface.register(FAMILIES["gpt_oss"].attention, sink_attention)

@@ -20,6 +20,7 @@ from specfit.experts.engine import ExpertEngine
 from specfit.experts.expert_format import ExpertFormat
 from specfit.experts.host_weights import ExpertStore, HostStore
 from specfit.experts.pack import PackShape, PackWriter
+from specfit.models.target import gpt_oss
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.family import Family, Geometry, family_of, geometry_of
@@ -27,6 +28,10 @@ from specfit.models.target.shards import DTYPES, Entry, Shard
 
 READERS = 4
 """Threads that read experts; one request in flight does not fill a fast disk."""
+
+EXPERT_FUNCTIONS = {"gpt_oss": gpt_oss.expert_functions}
+"""By family, of a config: what gate and up go through before their product. In others it is the
+config's activation, and nothing."""
 
 TIED = "tie_word_embeddings"
 NOT_WEIGHTS = ("rotary_emb.inv_freq",)  # in old files; computed from the config instead
@@ -71,7 +76,7 @@ class LoadedModel:
     @property
     def _functions(self) -> tuple[Any, Any]:
         config = self.model.config
-        own = self.family.functions
+        own = EXPERT_FUNCTIONS.get(self.family.model_type)
         return (ACT2FN[config.hidden_act], None) if own is None else own(config)
 
     @property
