@@ -10,8 +10,7 @@ import torch
 from specfit.base.types import SpecfitError
 from specfit.decoding.memory_fit import Sizing
 from specfit.experts.expert_format import ExpertFormat, plain_format
-from specfit.experts.host_weights import MOST_RESERVED
-from specfit.hardware.memory import GB
+from specfit.hardware.memory import GB, with_room
 from specfit.hardware.profile import Profile
 from specfit.models.target.quantise import PLAIN, kind_of
 from specfit.workflows.run_time import SYSTEMS, Experts, Requests, RunTime, run_time
@@ -48,7 +47,8 @@ def format_lines(
             continue
         sized = replace(sizing, needs=replace(sizing.needs, expert_bytes=own))
         store = sized.needs.store_bytes
-        ram = next((f"{gb} GB" for gb in RAM_GB if _fits(store, gb)), f"over {RAM_GB[-1]} GB")
+        needed = with_room(store)
+        ram = next((f"{gb} GB" for gb in RAM_GB if needed < gb * GB), f"over {RAM_GB[-1]} GB")
         slots = None if sized.free is None else sized.largest()
         fit = "unknown" if slots is None else "none" if slots < 0 else str(slots)
         row = f"  {name:6} {store / GB:9.1f}   {ram:>14}   {fit:>14}"
@@ -57,11 +57,6 @@ def format_lines(
             continue
         hours = _hours(replace(model, expert_bytes=own), profile, slots, work)
         yield f"{row}   {sized.needed(slots) / GB:9.1f}   {hours:>15}"
-
-
-def _fits(store_bytes: int, ram_gb: int) -> bool:
-    """With the room beside experts that a run asks for."""
-    return store_bytes + min(MOST_RESERVED, store_bytes // 8) < ram_gb * GB
 
 
 def _hours(model: Experts, profile: Profile, slots: int, work: Requests) -> str:

@@ -110,10 +110,15 @@ class Compressed(Scheme):
         values, scale = layout.parts(*shape)
         entry = headers(weight + SCALE)
         name = weight + PACKED if isinstance(layout, Int4Layout) else weight
-        given = entry.shape if entry is not None and scale.shape == (1, 1) else scale.shape
+        flat = entry is not None and entry.shape in ((), (1,)) and scale.shape == (1, 1)
         return (
             Stored(name, values.shape, (NAMES[values.dtype],)),
-            Stored(weight + SCALE, given, (NAMES[scale.dtype],)),
+            Stored(
+                weight + SCALE,
+                entry.shape if entry is not None and flat else scale.shape,
+                (NAMES[scale.dtype],),
+                convert=_as_grid if flat else None,
+            ),
         )
 
     def beside(self, weight: str) -> tuple[str, ...]:
@@ -131,6 +136,10 @@ class Compressed(Scheme):
             return {weight: values, weight + SCALE: stored}
         shape = torch.tensor(matrix.shape)
         return {weight + PACKED: values, weight + SCALE: scale, weight + SHAPE: shape}
+
+
+def _as_grid(scale: torch.Tensor) -> torch.Tensor:
+    return scale.reshape(1, 1)
 
 
 def _settled(name: str, group: _Group, where: str) -> _Weights:
