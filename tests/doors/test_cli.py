@@ -178,7 +178,7 @@ def test_a_quantised_checkpoint(refused, damaged: Runnable) -> None:  # type: ig
     edit_json(damaged.target / "config.json", quantization_config={"quant_method": "hqq"})
     assert refused(pair=damaged) == (
         f"{damaged.target} is quantised with hqq, which this engine does not run; "
-        "it runs fp8, compressed-tensors, gptq, awq and checkpoints in bfloat16"
+        "it runs fp8, compressed-tensors, gptq, awq, mxfp4 and checkpoints in bfloat16"
     )
 
 

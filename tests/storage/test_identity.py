@@ -108,6 +108,7 @@ UNHASHED_VALUES = {
     "gpu.display_gb": 1.0,
     "model.calibration_dataset": "gsm8k",
     "model.path": "/elsewhere",
+    "model.format": "fp8",
     "model.donor": "another",
     "model.repository": "owner/name",
     "model.revision": "abc",

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from specfit.report.artifact import Table
 from specfit.report.artifacts.real_geometry import (
     HALF_REAL,
@@ -16,7 +18,7 @@ from specfit.report.artifacts.real_geometry import (
 )
 from specfit.report.footer import words_of
 from specfit.report.reader import ResultsReader
-from specfit.report.table_format import Entry, Sheet, exact
+from specfit.report.table_format import Cell, Entry, Sheet, exact
 
 SUITE = "formats"
 GB = 1e9
@@ -62,12 +64,19 @@ def _cells(half: HalfReal, slots: int, changes: Mapping[str, Any]) -> list[Entry
     }
     totals = [half.cell(LEADING[0], slots, g, **how)["totals"] for g in half.graftings]
     return [
-        ranged([1e9 * tokens / ar for ar, _, _ in times.values()]),
-        ranged([100 * (1 - t["hit_experts"] / t["demand_experts"]) for t in totals]),
+        _spread([1e9 * tokens / ar for ar, _, _ in times.values()]),
+        _spread([100 * (1 - t["hit_experts"] / t["demand_experts"]) for t in totals]),
         ranged([ar / eagle for ar, eagle, _ in times.values()]),
         ranged([ar / ours for ar, _, ours in times.values()]),
         ranged([eagle / ours for _, eagle, ours in times.values()]),
     ]
+
+
+def _spread(values: Sequence[float]) -> Cell:
+    """The median with the least and the greatest."""
+    middle, low, high = float(np.median(values)), min(values), max(values)
+    text = f"{middle:.1f}" + (f" [{low:.1f}, {high:.1f}]" if low < high else "")
+    return Cell(text, middle, low, high)
 
 
 def table_formats(reader: ResultsReader) -> Table:
