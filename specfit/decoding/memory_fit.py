@@ -21,7 +21,7 @@ from specfit.hardware.reference_models import BILLED_MODELS
 from specfit.models.drafter.eagle import HEAD_CHUNK
 from specfit.models.drafter.head import EagleHead
 from specfit.models.drafter.head_config import read_config
-from specfit.models.target.family import Geometry, geometry_of
+from specfit.models.target.family import Geometry, first_layers, geometry_of
 from specfit.models.target.loading import dense_bytes
 from specfit.storage.atomic import write_json
 from specfit.storage.identity import digest
@@ -218,7 +218,7 @@ def needs_of(
     heads = int(target["num_attention_heads"])
     kv_heads = int(target.get("num_key_value_heads") or heads)
     head_dim = int(target.get("head_dim") or geometry.hidden // heads)
-    fields = {**target, "num_hidden_layers": geometry.layers}
+    fields = first_layers(target, geometry.layers)
     rows = min(config.prefill_chunk or geometry.context, workload_context(config, geometry.context))
     # Each prefill row: its k expert outputs, some ten hidden states, and its line of the mask.
     activations = rows * ((geometry.top_k + 10) * geometry.hidden * size + rows)

@@ -24,7 +24,7 @@ from specfit.models.schema import read_json
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.config_file import QUANTISED, target_fields
-from specfit.models.target.family import Geometry, family_of, geometry_of
+from specfit.models.target.family import Geometry, family_of, first_layers, geometry_of
 from specfit.models.target.loading import LoadedModel, packed, skeleton
 from specfit.models.target.quantise import PLAIN, kind_of
 from specfit.models.target.schemes.registry import scheme_of
@@ -76,7 +76,7 @@ def load_random(
     """`packs` as for `load_model`. Raises SpecfitError where there is no room for the experts."""
     fields = dict(checkpoint.config)
     if num_layers is not None:
-        fields["num_hidden_layers"] = num_layers
+        fields = first_layers(fields, num_layers)
     geometry = geometry_of(fields)
     options = {name: value for name, value in fields.items() if name != "model_type"}
     model = skeleton(AutoConfig.for_model(family_of(fields).model_type, **options))

@@ -91,6 +91,14 @@ def family_of(config: Mapping[str, Any]) -> Family:
     return FAMILIES[model_type]
 
 
+def first_layers(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
+    """The config of the same model without the layers after these."""
+    cut = {**config, "num_hidden_layers": layers}
+    if cut.get("layer_types") is not None:
+        cut["layer_types"] = list(cut["layer_types"])[:layers]
+    return cut
+
+
 def geometry_of(config: Mapping[str, Any]) -> Geometry:
     """Accepts `num_experts` (hub files) and `num_local_experts` (newer transformers)."""
 

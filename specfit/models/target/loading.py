@@ -23,7 +23,7 @@ from specfit.experts.pack import PackShape, PackWriter
 from specfit.models.target import gpt_oss
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
-from specfit.models.target.family import Family, Geometry, family_of, geometry_of
+from specfit.models.target.family import Family, Geometry, family_of, first_layers, geometry_of
 from specfit.models.target.shards import DTYPES, Entry, Shard
 
 READERS = 4
@@ -127,7 +127,10 @@ def check_loadable(checkpoint: Checkpoint, num_layers: int | None) -> tuple[Fami
         stored = geometry_of(checkpoint.config).layers
         if not 0 < num_layers <= stored:
             raise SpecfitError(f"model.num_layers is {num_layers}, the checkpoint has {stored}")
+        cut = first_layers(config.to_dict(), num_layers)
         config.num_hidden_layers = num_layers
+        if cut.get("layer_types") is not None:
+            config.layer_types = cut["layer_types"]
     geometry = geometry_of(checkpoint.config | {"num_hidden_layers": config.num_hidden_layers})
     model = skeleton(config)
     _refuse_unknown_tensors(model, checkpoint, family, geometry)

@@ -149,6 +149,11 @@ def test_an_atlas_that_grows_is_the_whole_one(made: tuple[Path, Any]) -> None:
     assert np.array_equal(first.root, whole.root)
 
 
+def test_fewer_layers_keep_their_kinds(made: tuple[Path, Any]) -> None:
+    loaded = load_model(Checkpoint(made[0]), torch.float32, CPU, 3)
+    assert loaded.windows == [8, None, 8]
+
+
 def test_what_is_wrong_is_one_sentence(made: tuple[Path, Any], tmp_path: Path) -> None:
     folder, _ = made
     tensors = load_file(folder / "model.safetensors")
