@@ -72,24 +72,24 @@ def test_an_editable_install_finds_those_of_its_source(tmp_path: Path) -> None:
     source.mkdir()
     copied(source)
     venv.create(home)
-    python, libraries = str(home / "bin" / "python"), sysconfig.get_path("purelib")
+    python = str(home / "bin" / "python")
+    (site,) = home.glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib"))  # after its own packages
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
-    done = subprocess.run(
-        [*install, "--no-build-isolation", "--editable", str(source)],
-        env=os.environ | {"PYTHONPATH": libraries},
-        capture_output=True,
-        text=True,
-    )
+    install += ["--no-build-isolation", "--editable", str(source)]
+    done = subprocess.run(install, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    conf, _ = seen_from(tmp_path, Path(libraries), python)
-    assert conf == f"{source / 'conf'} True"
-    (source / "conf" / "gpu" / "rtx4090.yaml").unlink()
-    shows = "from specfit.base import paths; print(*paths.CONF.rglob('rtx*'))"
-    environment = os.environ | {"PYTHONPATH": libraries, "PYTHONSAFEPATH": "1"}
-    left = subprocess.run(
+    nowhere = tmp_path / "nowhere"
+    assert seen_from(tmp_path, nowhere, python)[0] == f"{source / 'conf'} True"
+    (source / "conf" / "gpu" / "rtx4090.yaml").rename(source / "conf" / "gpu" / "other.yaml")
+    shows = (
+        "from specfit.base import paths; print(*sorted(p.name for p in paths.CONF.glob('gpu/*')))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(nowhere), "PYTHONSAFEPATH": "1"}
+    seen = subprocess.run(
         [python, "-c", shows], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
-    assert (left.returncode, left.stdout.strip()) == (0, ""), left.stderr
+    assert "other.yaml" in seen.stdout and "rtx4090" not in seen.stdout, seen.stderr
 
 
 def test_the_wheel_holds_what_git_tracks(unpacked: Path) -> None:
