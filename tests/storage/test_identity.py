@@ -39,6 +39,7 @@ CONFIG: dict[str, Any] = {
         "name": "embedded",
         "dtype": "float32",
         "donor": None,
+        "format": None,
         "path": "/somewhere",
         "repository": None,
         "revision": None,
