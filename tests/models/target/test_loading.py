@@ -146,7 +146,7 @@ def test_a_tensor_without_a_place_is_named(copy: Path) -> None:
     ("fields", "sentence"),
     [
         ({"quantization_config": {"quant_method": "hqq"}}, "quantised with hqq"),
-        ({"model_type": "deepseek_v3"}, "'deepseek_v3' is not supported; known: mixtral, olmoe"),
+        ({"model_type": "deepseek_v3"}, "'deepseek_v3' is not supported; known: gpt_oss, mixtral"),
         ({"sliding_window": 100, "use_sliding_window": True}, "sliding window of 100"),
         ({"mlp_only_layers": [1]}, "dense layers among"),
     ],
