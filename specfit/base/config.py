@@ -86,6 +86,12 @@ class ModelConfig(Section):
     repository: str | None = key(None, "on the hub, where path is empty", hashed=False)
     revision: str | None = key(None, "of the repository: a commit", hashed=False)
     dtype: str = key("float32", one_of=("float32", "bfloat16", "float16"))
+    format: str | None = key(
+        None,
+        "fp8, int4: a copy with quantised weights, made at first use; null = as its files are",
+        one_of=("bf16", "fp8", "int4"),
+        hashed=False,
+    )
     num_layers: int | None = key(None, "the first layers alone", at_least=1)
     source: str = key(
         "checkpoint",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,12 @@ class PublishedShape:
     intermediate: int  # of one expert
     vocabulary: int
     draft_head_parameters: int  # of the head that drafts for it, its own embedding included
+    stored_expert_bytes: int | None = None  # of a quantised expert, scales and biases included
 
     def expert_bytes(self, itemsize: int = 2) -> int:
-        """Gate, up and down of one expert."""
+        """Gate, up and down of one expert, as it is stored."""
+        if self.stored_expert_bytes is not None:
+            return self.stored_expert_bytes
         return 3 * self.hidden * self.intermediate * itemsize
 
 
@@ -36,5 +39,25 @@ QWEN3_30B_A3B = PublishedShape(
     draft_head_parameters=522_152_832,  # the RedHatAI head
 )
 
-PUBLISHED = {"qwen3-30b-a3b": QWEN3_30B_A3B}
+GPT_OSS_20B = PublishedShape(
+    layers=24,
+    hidden=2880,
+    heads=64,
+    kv_heads=8,
+    head_dim=64,
+    experts=32,
+    top_k=4,
+    intermediate=2880,
+    vocabulary=201_088,
+    draft_head_parameters=762_359_040,  # of a RedHatAI head with a vocabulary of 32,000
+    stored_expert_bytes=13_236_480,  # MXFP4 and three biases
+)
+
+PUBLISHED = {
+    "qwen3-30b-a3b": QWEN3_30B_A3B,
+    # FP8 in tiles of 128 x 128, int4 in groups of 128, both with scales in bfloat16.
+    "qwen3-30b-a3b-fp8": replace(QWEN3_30B_A3B, stored_expert_bytes=4_719_168),
+    "qwen3-30b-a3b-int4": replace(QWEN3_30B_A3B, stored_expert_bytes=2_433_024),
+    "gpt-oss-20b": GPT_OSS_20B,
+}
 """By the name that `gpu.billed` and `model` give them."""

@@ -92,6 +92,12 @@ class Runtime:
         store = self.loaded.store
         return store.reads if isinstance(store, DiskStore) else None
 
+    @property
+    def expert_format(self) -> str | None:
+        """Name of the format that experts are stored in; None for model.dtype itself."""
+        format = self.loaded.format
+        return None if format.is_plain else format.name
+
     def prefetch_hooks(self) -> Prefetcher | None:
         return self.engine.cache.prefetcher
 
@@ -164,7 +170,9 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
     in_flight, gpu = spec.profile.copies_in_flight, spec.config.gpu
     shape = loaded.geometry
     cache = make_cache(spec, slots)
-    arithmetic = choose_arithmetic(gpu.kernel, loaded.activation, spec.device, loaded.store.dtype)
+    arithmetic = choose_arithmetic(
+        gpu.kernel, loaded.activation, spec.device, loaded.format, loaded.lift
+    )
     beside = 1 if cache.prefetcher is not None else 0
     report = loaded.store.lock_report
     bounces = report is not None and not report.is_whole
@@ -230,7 +238,7 @@ def _head(spec: LiveRunSpec, loaded: LoadedModel) -> EagleHead:
     weights = loaded.model.state_dict()
     feedback = spec.config.drafter.norm_feedback
     head = load_head(spec.drafter_folder, loaded.model.config, weights.__getitem__, feedback)
-    return head.to(device=spec.device, dtype=loaded.store.dtype)
+    return head.to(device=spec.device, dtype=loaded.format.dtype)
 
 
 def _nothing() -> None:

@@ -21,7 +21,7 @@ from specfit.hardware.reference_models import BILLED_MODELS
 from specfit.models.drafter.eagle import HEAD_CHUNK
 from specfit.models.drafter.head import EagleHead
 from specfit.models.drafter.head_config import read_config
-from specfit.models.target.family import Geometry, geometry_of
+from specfit.models.target.family import Geometry, first_layers, geometry_of
 from specfit.models.target.loading import dense_bytes
 from specfit.storage.atomic import write_json
 from specfit.storage.identity import digest
@@ -153,8 +153,10 @@ def sizing_of(
     clock: str,
     device: torch.device,
     profile: Profile,
+    expert_bytes: int | None = None,
 ) -> Sizing:
-    """From the fields of two config.json: no weight is read.
+    """From the fields of two config.json: no weight is read. `expert_bytes`: of one expert as it
+    is stored; None: in model.dtype.
 
     The head is counted for every system, drafting or not, so that all of a comparison get the
     same slots.
@@ -163,6 +165,8 @@ def sizing_of(
     if config.model.num_layers is not None:
         geometry = geometry_of({**target, "num_hidden_layers": config.model.num_layers})
     needs = needs_of(config, target, head, geometry)
+    if expert_bytes is not None:
+        needs = replace(needs, expert_bytes=expert_bytes)
     context = workload_context(config, geometry.context)
     made = head_of(head, geometry) if head is not None else None
     working = 0 if made is None else made.working_bytes(context, HEAD_CHUNK, needs_itemsize(config))
@@ -214,7 +218,7 @@ def needs_of(
     heads = int(target["num_attention_heads"])
     kv_heads = int(target.get("num_key_value_heads") or heads)
     head_dim = int(target.get("head_dim") or geometry.hidden // heads)
-    fields = {**target, "num_hidden_layers": geometry.layers}
+    fields = first_layers(target, geometry.layers)
     rows = min(config.prefill_chunk or geometry.context, workload_context(config, geometry.context))
     # Each prefill row: its k expert outputs, some ten hidden states, and its line of the mask.
     activations = rows * ((geometry.top_k + 10) * geometry.hidden * size + rows)

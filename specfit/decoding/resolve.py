@@ -54,6 +54,7 @@ from specfit.models.target.config_file import stop_ids
 from specfit.models.target.dummy import RandomCheckpoint
 from specfit.models.target.family import family_of, geometry_of
 from specfit.models.target.fetch import Repository, snapshot
+from specfit.models.target.quantise import PLAIN, quantised_copy
 from specfit.selection.registry import selector_spec
 from specfit.storage import identity
 from specfit.storage.provenance import cpu_name
@@ -195,9 +196,7 @@ def resolve(config: RunConfig, split: str = "evaluation") -> LiveRunSpec:
     device, device_name = find_device(config.device)
     clock = choose_clock(config.gpu.clock, profile, device_name)
     slots, notes = _fitting_slots(config, checkpoint, clock, device, profile)
-    dtype_bytes = getattr(torch, config.model.dtype).itemsize
-    own_bytes = 3 * geometry.hidden * geometry.intermediate * dtype_bytes
-    bill = billing(config.gpu.billed, geometry.layers, own_bytes)
+    bill = billing(config.gpu.billed, geometry.layers, expert_bytes(config, checkpoint))
     if clock == "modelled":
         notes += profile_advice(config.gpu)
     parts = geometry, kind, slots, profile, bill, clock, device_name, notes, checkpoint, device
@@ -211,10 +210,25 @@ def open_checkpoint(model: ModelConfig) -> Checkpoint:
             "`python -m specfit.record`, then use specfit.replay"
         )
     if model.source == "random":
-        return RandomCheckpoint(locate(model.path), model.shape)
+        return RandomCheckpoint(locate(model.path), model.shape, model.format)
     repository = repository_of("model", model)
     remedy = repository.command if repository is not None else FETCH_AGAIN
-    return Checkpoint(folder_of("model", model), remedy)
+    folder = folder_of("model", model)
+    if model.format in (None, PLAIN):
+        checkpoint = Checkpoint(folder, remedy)
+        if model.format == PLAIN and checkpoint.scheme.method != "none":
+            raise SpecfitError(
+                f"model.format={PLAIN} needs a checkpoint in floating point, {folder} is quantised "
+                f"with {checkpoint.scheme.method}; leave model.format out"
+            )
+        return checkpoint
+    return Checkpoint(quantised_copy(folder, model.format, cache_folder("checkpoints")))
+
+
+def expert_bytes(config: RunConfig, checkpoint: Checkpoint) -> int:
+    """Of one expert, as it is stored and copied."""
+    dtype: torch.dtype = getattr(torch, config.model.dtype)
+    return checkpoint.expert_format(geometry_of(checkpoint.config), dtype).block_bytes
 
 
 def _fitting_slots(
@@ -226,7 +240,8 @@ def _fitting_slots(
         named = config.drafter.path or config.drafter.repository
         folder = folder_of("drafter", config.drafter) if named else None
         head = read_json(folder / "config.json") if folder is not None else None
-        return sizing_of(config, checkpoint.config, head, clock, device, profile)
+        own_bytes = expert_bytes(config, checkpoint)
+        return sizing_of(config, checkpoint.config, head, clock, device, profile, own_bytes)
 
     experts = geometry_of(checkpoint.config).experts
     requested = min(config.calibration.slots, experts)
@@ -279,5 +294,10 @@ def pack_folder(config: RunConfig, checkpoint: Path, device: torch.device) -> Pa
         return Path(offload.pack)
     if os.access(checkpoint, os.W_OK) and PACKAGE not in checkpoint.resolve().parents:
         return checkpoint
+    return cache_folder("experts")
+
+
+def cache_folder(name: str) -> Path:
+    """Of files that this package makes and can make again."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "specfit" / "experts"
+    return Path(cache) / "specfit" / name

@@ -125,6 +125,11 @@ class Runtime(Protocol):
         """direct or dropped, as `DiskStore` reads; None where experts are not on disk."""
         ...
 
+    @property
+    def expert_format(self) -> str | None:
+        """How experts are stored; None where that is model.dtype, or not known."""
+        ...
+
 
 @dataclass(frozen=True)
 class RunSpec(ABC):

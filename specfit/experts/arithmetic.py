@@ -1,4 +1,6 @@
-"""What a routed expert computes: down(act(gate x) * up x), row by row, wherever its block lies.
+"""What a routed expert computes: down(act(gate x) * lift(up x)), row by row, wherever it lies.
+
+Most families lift nothing; where experts have biases, each product has its own added.
 
 Letters: T rows of a forward, k experts per row, H hidden size, I an expert's inner size, D demanded
 experts (items of a plan, in compute order). Flat place p is row p // k, choice p % k.
@@ -41,8 +43,11 @@ class LayerWork:
 
 
 class Arithmetic(Protocol):
+    compiles: bool
+    """Whether a CPU's decoder layers may be compiled around it."""
+
     def run(self, storage: torch.Tensor, first: int, last: int, work: LayerWork) -> None:
-        """Items first .. last - 1, whose blocks lie in `storage` [B, 3*I*H]."""
+        """Items first .. last - 1, whose blocks lie in `storage` [B, block]."""
         ...
 
     def finish(self, work: LayerWork, weights: torch.Tensor) -> torch.Tensor:
@@ -64,8 +69,10 @@ def sort_by_item(topk: IntArray, order: IntArray | Sequence[int]) -> tuple[IntAr
 class LoopArithmetic:
     """One expert after the other in plain torch: the reference, and the path for many rows."""
 
-    def __init__(self, activation: Activation) -> None:
-        self._activation = activation
+    compiles = False
+
+    def __init__(self, activation: Activation, lift: Activation | None = None) -> None:
+        self._activation, self._lift = activation, lift
 
     def run(self, storage: torch.Tensor, first: int, last: int, work: LayerWork) -> None:
         for item in range(first, last):
@@ -74,10 +81,12 @@ class LoopArithmetic:
 
     def _apply(self, block: torch.Tensor, places: torch.Tensor, work: LayerWork) -> None:
         width, inner = work.hidden.shape[1], work.inner_size
-        gate_up = block[: 2 * inner * width].view(2 * inner, width)
-        down = block[2 * inner * width :].view(width, inner)
-        gate, up = F.linear(work.hidden[places // work.top_k], gate_up).chunk(2, dim=-1)
-        work.outputs[places] = F.linear(self._activation(gate) * up, down)
+        middle, end = 2 * inner * width, 3 * inner * width
+        gate_up, down = block[:middle].view(2 * inner, width), block[middle:end].view(width, inner)
+        biases = block[end:].split([2 * inner, width]) if len(block) > end else (None, None)
+        gate, up = F.linear(work.hidden[places // work.top_k], gate_up, biases[0]).chunk(2, dim=-1)
+        lifted = up if self._lift is None else self._lift(up)
+        work.outputs[places] = F.linear(self._activation(gate) * lifted, down, biases[1])
 
     def finish(self, work: LayerWork, weights: torch.Tensor) -> torch.Tensor:
         outputs = work.outputs.view(-1, work.top_k, work.outputs.shape[-1])

@@ -59,9 +59,8 @@ class DiskStore:
 
     def __init__(self, path: Path, shape: PackShape) -> None:
         self.path, self.shape = path, shape
-        self.layers, self.experts = shape.layers, shape.experts
-        self.hidden, self.intermediate = shape.hidden, shape.intermediate
-        self.dtype, self.block_bytes = shape.torch_dtype, shape.block_bytes
+        self.layers, self.experts, self.format = shape.layers, shape.experts, shape.format
+        self.block_bytes = shape.block_bytes
         self._sums = read_sums(path, shape)
         self._checked = np.zeros(shape.blocks, dtype=np.bool_)
         self._bounce = threading.local()
@@ -85,8 +84,8 @@ class DiskStore:
         )
 
     def block(self, layer: int, expert: int) -> torch.Tensor:
-        """[3*I*H], read now into memory of its own."""
-        place = aligned_bytes(self.block_bytes).view(self.dtype)
+        """[format.elements], read now into memory of its own."""
+        place = aligned_bytes(self.block_bytes).view(self.format.storage)
         self.read_into(layer, expert, place)
         return place
 

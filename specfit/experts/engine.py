@@ -57,15 +57,11 @@ class ExpertEngine:
         self.store, self.cache, self.copies = store, cache, copies
         self.arithmetic = arithmetic
         self.stand_in: StandInRoutes | None = None
-        block = store.block_bytes // store.dtype.itemsize
-        self._slots = [
-            device_blocks(cache.n_slots, block, store.dtype, device) for _ in range(store.layers)
-        ]
-        self._staging = device_blocks(cache.staging_blocks, block, store.dtype, device)
+        block = store.format.elements, store.format.storage, device
+        self._slots = [device_blocks(cache.n_slots, *block) for _ in range(store.layers)]
+        self._staging = device_blocks(cache.staging_blocks, *block)
         ahead = cache.prefetcher
-        self._area = device_blocks(
-            ahead.blocks if ahead is not None else 0, block, store.dtype, device
-        )
+        self._area = device_blocks(ahead.blocks if ahead is not None else 0, *block)
         self._brought: dict[int, Mark | None] = {}  # block of the area -> its newest copy
         if ahead is not None:
             # Weak: a bound method would make the engine a cycle, and its slots outlive its job.
@@ -196,7 +192,7 @@ class ExpertEngine:
         blocks += [0] * len(plan.on_host)
         table = self._upload(np.concatenate([places, starts, blocks]))
         outputs = hidden.new_empty(ids.size, hidden.shape[1])
-        inner = self.store.intermediate
+        inner = self.store.format.intermediate
         return LayerWork(hidden, outputs, ids.shape[1], inner, starts, blocks, table)
 
     def _storage(self, layer: int, plan: LayerPlan, item: int) -> torch.Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from specfit.base.types import SpecfitError
+from specfit.experts.expert_format import ExpertFormat
 from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, lock_layers, release
 from specfit.hardware.memory import GB, host_memory, with_room
 
@@ -34,14 +35,13 @@ def refuse_without_memory(total_bytes: int) -> None:
 class HostStore(Protocol):
     """Where the blocks of all experts lie: in host memory (`ExpertStore`) or on disk (`DiskStore`).
 
-    A block is `block_bytes` bytes, whatever they mean; L layers of E experts have one each.
+    A block is `block_bytes` bytes, and `format` says what they mean; L layers of E experts have
+    one each.
     """
 
     layers: int
     experts: int
-    hidden: int
-    intermediate: int
-    dtype: torch.dtype
+    format: ExpertFormat
     lock_report: LockReport | None
 
     @property
@@ -51,7 +51,7 @@ class HostStore(Protocol):
     def total_bytes(self) -> int: ...
 
     def block(self, layer: int, expert: int) -> torch.Tensor:
-        """[3*I*H] in host memory, now."""
+        """[format.elements] in host memory, now."""
         ...
 
     def source(self, layer: int, expert: int) -> Any:
@@ -62,17 +62,14 @@ class HostStore(Protocol):
 
 
 class ExpertStore:
-    """Host memory [L][E, 3*I*H]: gate [I, H], up [I, H], down [H, I] of one expert side by side.
+    """Host memory [L][E, block]: gate, up and down of one expert side by side, as they are stored.
 
     One block is one copy to the device. Blocks are read-only once `freeze` was called. A layer's
     blocks begin at a page border and have exactly their size, so that they can be locked in place.
     """
 
-    def __init__(
-        self, layers: int, experts: int, hidden: int, intermediate: int, dtype: torch.dtype
-    ) -> None:
-        self.layers, self.experts = layers, experts
-        self.hidden, self.intermediate, self.dtype = hidden, intermediate, dtype
+    def __init__(self, layers: int, experts: int, format: ExpertFormat) -> None:
+        self.layers, self.experts, self.format = layers, experts, format
         refuse_without_memory(self.total_bytes)
         self._blocks = [self._layer_blocks() for _ in range(layers)]
         self._written = np.zeros((layers, experts), dtype=np.bool_)
@@ -82,7 +79,7 @@ class ExpertStore:
 
     @property
     def block_bytes(self) -> int:
-        return 3 * self.intermediate * self.hidden * self.dtype.itemsize
+        return self.format.block_bytes
 
     @property
     def total_bytes(self) -> int:
@@ -97,24 +94,23 @@ class ExpertStore:
                 f"the host store needs {self.total_bytes / GB:.1f} GB of memory and did not get it "
                 f"({error}); free memory or lower model.num_layers"
             ) from None
-        count = size // self.dtype.itemsize
-        return torch.frombuffer(pages, dtype=self.dtype, count=count).view(self.experts, -1)
+        count = self.experts * self.format.elements
+        blocks = torch.frombuffer(pages, dtype=self.format.storage, count=count)
+        return blocks.view(self.experts, -1)
 
     # -- filling ---------------------------------------------------------------------------------
 
     def write(self, layer: int, expert: int, parts: Iterable[torch.Tensor]) -> None:
-        """Fill one block from gate [I, H], up [I, H], down [H, I]."""
+        """Fill one block from its parts, in the order of `format.parts`."""
         for place, part in zip(self.places(layer, expert), parts, strict=True):
-            assert place.shape == part.shape, "gate, up and down fill a block exactly"
+            assert place.shape == part.shape, "the parts fill a block exactly"
             place.copy_(part)
         self.mark_written(layer, expert)
 
-    def places(self, layer: int, expert: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Views gate [I, H], up [I, H], down [H, I] for a loader to read bytes into."""
+    def places(self, layer: int, expert: int) -> tuple[torch.Tensor, ...]:
+        """A view of each part, for a loader to read bytes into."""
         assert not self._frozen, "the store is immutable once loaded"
-        gate, up, down = self._blocks[layer][expert].chunk(3)
-        inward = self.intermediate, self.hidden
-        return gate.view(inward), up.view(inward), down.view(inward[::-1])
+        return self.format.views(self._blocks[layer][expert])
 
     def mark_written(self, layer: int, expert: int) -> None:
         """Every part of this block has been filled in through `places`."""
@@ -127,7 +123,7 @@ class ExpertStore:
     # -- reading ---------------------------------------------------------------------------------
 
     def block(self, layer: int, expert: int) -> torch.Tensor:
-        """[3*I*H], to be copied from, never written."""
+        """[format.elements], to be copied from, never written."""
         return self._blocks[layer][expert]
 
     def source(self, layer: int, expert: int) -> torch.Tensor:

@@ -18,13 +18,14 @@ import os
 import shutil
 import uuid
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from specfit.base.types import SpecfitError
+from specfit.experts.expert_format import ExpertFormat
 from specfit.hardware.memory import GB
 
 ALIGNMENT = 4096
@@ -38,15 +39,25 @@ class PackShape:
     """What a pack holds; `digest` is the checkpoint's."""
 
     digest: str
-    dtype: str
     layers: int
     experts: int
-    hidden: int
-    intermediate: int
+    format: ExpertFormat
+
+    @property
+    def header(self) -> dict[str, str | int]:
+        """What a file says of itself; `dtype` is the format's name."""
+        return {
+            "digest": self.digest,
+            "dtype": self.format.name,
+            "layers": self.layers,
+            "experts": self.experts,
+            "hidden": self.format.hidden,
+            "intermediate": self.format.intermediate,
+        }
 
     @property
     def block_bytes(self) -> int:
-        return 3 * self.hidden * self.intermediate * self.torch_dtype.itemsize
+        return self.format.block_bytes
 
     @property
     def stride_bytes(self) -> int:
@@ -66,12 +77,8 @@ class PackShape:
         return self.sums_at + 4 * self.blocks
 
     @property
-    def torch_dtype(self) -> torch.dtype:
-        return getattr(torch, self.dtype)  # type: ignore[no-any-return]
-
-    @property
     def file_name(self) -> str:
-        return f"{self.digest}-{self.dtype}-{self.layers}.experts"
+        return f"{self.digest}-{self.format.name}-{self.layers}.experts"
 
     def offset(self, index: int) -> int:
         return ALIGNMENT + index * self.stride_bytes
@@ -103,9 +110,7 @@ class PackWriter:
 
     def __init__(self, path: Path, shape: PackShape) -> None:
         self.path, self.shape = path, shape
-        self.layers, self.experts = shape.layers, shape.experts
-        self.hidden, self.intermediate = shape.hidden, shape.intermediate
-        self.dtype = shape.torch_dtype
+        self.layers, self.experts, self.format = shape.layers, shape.experts, shape.format
         self._buffer = torch.zeros(shape.stride_bytes, dtype=torch.uint8)
         self._sums = np.zeros(shape.blocks, dtype=np.uint32)
         self._written = np.zeros(shape.blocks, dtype=np.bool_)
@@ -127,12 +132,9 @@ class PackWriter:
             f"{self.shape.file_bytes / GB:.2f} GB); set offload.pack to a folder with room"
         )
 
-    def places(self, layer: int, expert: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Views gate [I, H], up [I, H], down [H, I]; valid until `mark_written` of this block."""
-        whole = self._buffer[: self.shape.block_bytes].view(self.dtype)
-        gate, up, down = whole.chunk(3)
-        inward = self.intermediate, self.hidden
-        return gate.view(inward), up.view(inward), down.view(inward[::-1])
+    def places(self, layer: int, expert: int) -> tuple[torch.Tensor, ...]:
+        """A view of each part; valid until `mark_written` of this block."""
+        return self.format.views(self._buffer[: self.shape.block_bytes])
 
     def mark_written(self, layer: int, expert: int) -> None:
         index = layer * self.experts + expert
@@ -155,7 +157,7 @@ class PackWriter:
         assert bool(self._written.all()), "every expert is written before a pack is used"
         sums = self._sums.tobytes()
         self._put(memoryview(sums), self.shape.sums_at)
-        header = {"format": MAGIC, "sums": hashlib.sha256(sums).hexdigest(), **asdict(self.shape)}
+        header = {"format": MAGIC, "sums": hashlib.sha256(sums).hexdigest(), **self.shape.header}
         self._put(memoryview(json.dumps(header).encode().ljust(ALIGNMENT)), 0)
         os.fsync(self._file)
         os.close(self._file)
@@ -182,8 +184,8 @@ def read_sums(path: Path, shape: PackShape) -> np.ndarray:
         raise SpecfitError(f"{path} cannot be read ({error.strerror}); delete it") from None
     except ValueError:
         raise damaged(path, "its header is not readable") from None
-    values = asdict(shape)
-    if header.get("format") != MAGIC or any(header.get(k) != v for k, v in values.items()):
+    values = shape.header.items()
+    if header.get("format") != MAGIC or any(header.get(k) != v for k, v in values):
         raise damaged(path, "its header is of other experts")
     if size != shape.file_bytes:
         raise damaged(path, f"it has {size} bytes, its header says {shape.file_bytes}")

@@ -9,7 +9,7 @@ from specfit.hardware.profile import Billing, Profile
 
 
 def _needs(shape: PublishedShape) -> DeviceNeeds:
-    """In bfloat16."""
+    """In bfloat16, but for experts that are stored otherwise."""
     attention = 2 * shape.hidden * shape.head_dim * (shape.heads + shape.kv_heads)
     dense = shape.layers * (attention + shape.experts * shape.hidden)
     dense += 2 * shape.vocabulary * shape.hidden

@@ -90,6 +90,11 @@ class RequestFlags:
         "How misses are read: direct, or dropped (from the page cache after each read); null with "
         "experts in host memory.",
     ] = None
+    expert_format: Annotated[
+        str | None,
+        "How experts are stored and copied, such as fp8-128x128; null where that is model.dtype, "
+        "and in replays.",
+    ] = None
     route_fallbacks: Annotated[
         int | None, "Cycles whose pool the recording did not hold; null without routes=recording."
     ] = None

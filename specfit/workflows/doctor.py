@@ -59,6 +59,7 @@ class Named:
     fetch_bytes: int | None
     notes: tuple[str, ...]
     is_head_unknown: bool = False
+    expert_bytes: int | None = None  # as its scheme stores one; None: in model.dtype
     is_here: bool = True  # every file of both: what a run checks can be checked
 
 
@@ -109,6 +110,7 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
         profile = replace(profile, link_gbps=link_gbps, fixed_ms=fixed)
     if sizing is not None and slots is not None:
         yield from hour_lines(config, named, sizing, profile, slots, clock)
+        yield from format_table(config, named, sizing, profile, against)
     if not against.problems:
         yield f"ready: {command(config, slots, typed)}"
     return against.problems
@@ -180,13 +182,42 @@ def look_up(config: RunConfig, against: Findings) -> Named:
 
     notes: list[str] = []
     target, fetch = fields_of("model", config.model, notes, against)
+    raw = target or {}
     if target is not None and config.model.source != "random":
         fields, said = target, f"the config.json of model={config.model.name}"
         target = against.tries(lambda: target_fields(fields, said))
+    own_bytes = None if target is None else quantised_bytes(config, raw, target, against)
     head, more = fields_of("drafter", config.drafter, notes, against)
     has_head = bool(config.drafter.path or config.drafter.repository)
     whole = None if fetch is None or more is None else fetch + more
-    return Named(target, head, whole, tuple(notes), has_head and head is None, whole == 0)
+    is_unknown = has_head and head is None
+    return Named(target, head, whole, tuple(notes), is_unknown, own_bytes, whole == 0)
+
+
+def quantised_bytes(
+    config: RunConfig, raw: Any, target: dict[str, Any], against: Findings
+) -> int | None:
+    """Of one expert of a quantised model, by the config alone; None where it is in floating point.
+
+    `raw`: the fields of its config.json, `target`: those that are checked.
+    """
+    import torch
+
+    from specfit.models.target.family import geometry_of
+    from specfit.models.target.quantise import PLAIN
+    from specfit.models.target.schemes.registry import scheme_of
+    from specfit.workflows.doctor_formats import expert_bytes
+
+    model, shape = config.model, against.tries(lambda: geometry_of(target))
+    if shape is None:
+        return None
+    if model.format not in (None, PLAIN):
+        named = str(model.format)
+        return against.tries(lambda: expert_bytes(named, shape.hidden, shape.intermediate))
+    scheme = against.tries(lambda: scheme_of(raw, f"the config.json of model={model.name}"))
+    if scheme is None or scheme.nominal() is None:
+        return None
+    return scheme.nominal_format(shape, getattr(torch, model.dtype)).block_bytes
 
 
 def fields_of(
@@ -222,7 +253,8 @@ def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any)
     from specfit.hardware.reference_models import BILLED_MODELS
 
     if named.target is not None:
-        table = sizing_of(config, named.target, named.head, clock, device, profile)
+        own_bytes = named.expert_bytes
+        table = sizing_of(config, named.target, named.head, clock, device, profile, own_bytes)
         is_billed = clock == "modelled" and config.gpu.billed in BILLED_MODELS
         unknown = ("draft head",) if named.is_head_unknown and not is_billed else ()
         return replace(table, unknown=unknown)
@@ -383,7 +415,7 @@ def hour_lines(
 ) -> Iterator[str]:
     """One line per system, then the suite of all five on this workload."""
     from specfit.report.run_summary import counted
-    from specfit.workflows.run_time import SYSTEMS, Experts, RunTime, longest_requests, run_time
+    from specfit.workflows.run_time import SYSTEMS, RunTime, longest_requests, run_time
 
     if profile.link_gbps is None or profile.fixed_ms is None:
         yield (
@@ -391,8 +423,7 @@ def hour_lines(
             "python -m specfit.probe measures them"
         )
         return
-    needs, work = sizing.needs, longest_requests(config)
-    model = Experts(needs.layers, needs.experts, top_k_of(named), needs.expert_bytes)
+    model, work = experts_of(named, sizing), longest_requests(config)
     total = RunTime(0.0, 0.0)
     of = f"{counted(work.count, 'request')} of {work.new_tokens} tokens"
     yield f"hours of {of}, an estimate ({clock} clock):"
@@ -401,6 +432,32 @@ def hour_lines(
         total += time
         yield _hours(system.name, time)
     yield _hours("all five", total)
+
+
+def experts_of(named: Named, sizing: Any) -> Any:
+    from specfit.workflows.run_time import Experts
+
+    needs = sizing.needs
+    return Experts(needs.layers, needs.experts, top_k_of(named), needs.expert_bytes)
+
+
+def format_table(
+    config: RunConfig, named: Named, sizing: Any, profile: Any, against: Findings
+) -> Iterator[str]:
+    """The sized model with its experts in each format; nothing where its shape is unknown."""
+    from specfit.base.published import PUBLISHED
+    from specfit.models.target.family import geometry_of
+    from specfit.workflows.doctor_formats import format_lines
+    from specfit.workflows.run_time import longest_requests
+
+    shape: Any = PUBLISHED.get(config.gpu.billed, PUBLISHED.get(config.model.name))
+    if named.target is not None and (shape is None or sizing.needs.layers != shape.layers):
+        fields = named.target
+        shape = against.tries(lambda: geometry_of(fields))
+    if shape is None:
+        return
+    model, work = experts_of(named, sizing), longest_requests(config)
+    yield from format_lines(shape.hidden, shape.intermediate, sizing, model, profile, work)
 
 
 def _hours(name: str, time: RunTime) -> str:

@@ -196,6 +196,7 @@ class Job:
         self._runtime, self._clusters = runtime, _clusters(spec)
         self._target, self._locked_share = runtime.target, runtime.locked_share
         self._disk_reads = runtime.disk_reads
+        self._expert_format = runtime.expert_format
         selector = build_selector(spec, self._cost, self._sizes)
         self.decoder: Decoder = build_decoder(spec, runtime, selector, runtime.clock())
 
@@ -308,6 +309,7 @@ class Job:
             link_gbps_cap=spec.config.gpu.link_gbps_cap if spec.clock == "wall" else None,
             locked_share=self._locked_share,
             disk_reads=self._disk_reads,
+            expert_format=self._expert_format,
             route_fallbacks=fallbacks,
         )
 

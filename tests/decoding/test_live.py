@@ -38,5 +38,5 @@ def test_jobs_of_a_sweep_share_one_store_and_another_model_replaces_it(pair: Pai
     assert slots() is None, "the slots of the machine before are gone"
     del second
     other = live.build_runtime(facts_of(pair, "model.dtype=bfloat16"), 4, drafts=False)
-    assert other.loaded.store.dtype == torch.bfloat16
+    assert other.loaded.format.dtype == torch.bfloat16
     assert store() is None, "two stores may not fit"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from specfit.decoding.memory_fit import (  # noqa: E402
 )
 from specfit.hardware.profile import Profile  # noqa: E402
 from specfit.models.target.attention import backend_name  # noqa: E402
+from specfit.models.target.family import geometry_of  # noqa: E402
 from specfit.workflows import doctor  # noqa: E402
 from specfit.workflows.hydra_cli import compose  # noqa: E402
 from tests.fakes.tiny_model import CPU, Pair  # noqa: E402
@@ -333,16 +335,36 @@ def test_the_doctor_before_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is not fetched yet" in text and "GB to fetch" in text
     assert "draft head        1.04 GB" in text
     assert set(asked) == {"config.json"} and "122.0 GB to fetch" in text
+    for row in (r"bf16 +58\.0 +64 GB", r"fp8 +29\.0 +32 GB", r"int4 +14\.9 +24 GB"):
+        assert re.search(row, text), "every format has its row"
 
 
 def test_the_doctor_refuses_a_quantised_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def metadata(repository: Any, names: list[str]) -> dict[str, Any]:
-        return dict.fromkeys(names, QWEN | {"quantization_config": {"quant_method": "fp8"}})
+        return dict.fromkeys(names, QWEN | {"quantization_config": {"quant_method": "hqq"}})
 
     monkeypatch.setattr("specfit.models.target.fetch.metadata", metadata)
     monkeypatch.setattr("specfit.models.target.fetch.to_fetch", lambda _: 1)
     text = report(*BIG)
-    assert "quantised with fp8" in text and "ready: " not in text
+    assert "quantised with hqq" in text and "ready: " not in text
+
+
+def test_published_bytes_are_those_of_the_formats() -> None:
+    """Two statements of a quantised expert: the shapes' and the layouts'."""
+    from specfit.base.published import PUBLISHED
+    from specfit.models.target.dummy import RandomCheckpoint
+    from specfit.workflows.doctor_formats import expert_bytes
+
+    for name, form in (("", "bf16"), ("-fp8", "fp8"), ("-int4", "int4")):
+        shape = PUBLISHED[f"qwen3-30b-a3b{name}"]
+        assert shape.expert_bytes() == expert_bytes(form, shape.hidden, shape.intermediate)
+    dummy = RandomCheckpoint(Path(resolve.locate("package:weights/gpt-oss-20b-dummy")), {})
+    own, shape = geometry_of(dummy.config), PUBLISHED["gpt-oss-20b"]
+    assert shape.expert_bytes() == dummy.expert_format(own, torch.bfloat16).block_bytes
+    sizes = own.layers, own.hidden, own.experts, own.top_k, own.intermediate, own.vocabulary
+    assert sizes == (
+        shape.layers, shape.hidden, shape.experts, shape.top_k, shape.intermediate, shape.vocabulary
+    )  # fmt: skip
 
 
 def test_the_dummys_config_is_the_published_one() -> None:

@@ -83,7 +83,10 @@ CONFIG = {
     "gpu.node_ms=-0.1": "profile paper_main: node_ms=-0.1 must be a time of 0 or more",
     "gpu.copies_in_flight=0": "copies_in_flight=0 must be a whole number from 1 to 8",
     "gpu.clock=sundial": "gpu.clock is 'sundial'; use one of auto, wall, modelled",
-    "gpu.billed=llama": "gpu.billed is 'llama'; use self or qwen3-30b-a3b",
+    "gpu.billed=llama": (
+        "gpu.billed is 'llama'; use self or qwen3-30b-a3b, qwen3-30b-a3b-fp8, qwen3-30b-a3b-int4, "
+        "gpt-oss-20b"
+    ),
     "gpu.link_gbps=null": "gpu=paper_main has no link_gbps or fixed_ms, which the modelled clock",
     "device=tpu": "device is 'tpu'; use one of auto, cpu, cuda",
     "trace=nobody": "trace=nobody names no request of this run; its 2 are evaluation-0,",
@@ -172,10 +175,10 @@ def test_a_tensor_the_index_promises_and_the_shard_lacks(refused, damaged: Runna
 
 
 def test_a_quantised_checkpoint(refused, damaged: Runnable) -> None:  # type: ignore[no-untyped-def]
-    edit_json(damaged.target / "config.json", quantization_config={"quant_method": "fp8"})
+    edit_json(damaged.target / "config.json", quantization_config={"quant_method": "hqq"})
     assert refused(pair=damaged) == (
-        f"{damaged.target} is quantised with fp8, which this engine does not run; "
-        "use the bfloat16 checkpoint"
+        f"{damaged.target} is quantised with hqq, which this engine does not run; "
+        "it runs fp8, compressed-tensors, gptq, awq, mxfp4 and checkpoints in bfloat16"
     )
 
 

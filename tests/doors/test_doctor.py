@@ -46,7 +46,7 @@ def test_the_ready_command_keeps_every_override_and_runs(
 
 
 def quantised(pair: Runnable) -> None:
-    edit(pair.target / "config.json", quantization_config={"quant_method": "fp8"})
+    edit(pair.target / "config.json", quantization_config={"quant_method": "hqq"})
 
 
 def fused(pair: Runnable) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import specfit.workflows.execute
@@ -47,6 +48,30 @@ def run(command: Command, runnable: Runnable, tmp_path: Path) -> Run:
         return ended, folder
 
     return go
+
+
+def test_a_quantised_copy_is_run_and_its_rows_have_stored_bytes(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An expert of 32 x 16 in FP8: three times 512 numbers and one scale, each from a multiple of
+    16 on, 1,570 bytes together, padded to 48."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    same = ("model.format=fp8", "gpu.billed=self")
+    ended = [
+        run("selector=ar_cache", *same, results="a")[1],
+        run("selector=eagle3_cache", "offload.tier=disk", *same, results="b")[1],
+    ]
+    assert len(list((tmp_path / "cache" / "specfit" / "checkpoints").iterdir())) == 1
+    requests = [pd.read_parquet(folder / "requests.parquet") for folder in ended]
+    assert [ids.tolist() for ids in requests[0].output_ids] == [
+        ids.tolist() for ids in requests[1].output_ids
+    ]
+    assert set(requests[0].expert_format) == {"fp8-128x128"}
+    for folder in ended:
+        cycles = pd.read_parquet(folder / "cycles.parquet")
+        assert (cycles.transferred_bytes == 1584 * cycles.transferred_experts).all()
+        assert (cycles.billed_bytes == cycles.transferred_bytes).all()
+        assert cycles.transferred_experts.sum() > 0
 
 
 # -- the same run ----------------------------------------------------------------------------------

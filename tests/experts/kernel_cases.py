@@ -11,8 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from specfit.experts.arithmetic import LayerWork, LoopArithmetic, sort_by_item
+from specfit.experts.arithmetic import Arithmetic, LayerWork, LoopArithmetic, sort_by_item
+from specfit.experts.expert_format import ExpertFormat, Layout
 from specfit.experts.kernels.grouped import GroupedArithmetic
+from specfit.experts.kernels.packed import packed_shape
+from specfit.experts.layouts.fp8 import Fp8Layout
+from specfit.experts.layouts.int4 import Int4Layout
+from specfit.experts.widened import WidenedArithmetic
 
 # Neither size is a multiple of a block, and the two differ.
 HIDDEN, INNER = 72, 40
@@ -39,7 +44,7 @@ def work_of(
 
 
 def compute(
-    arithmetic: GroupedArithmetic | LoopArithmetic,
+    arithmetic: Arithmetic,
     topk: np.ndarray,
     order: Sequence[int],
     groups: Sequence[int],
@@ -49,7 +54,8 @@ def compute(
 ) -> torch.Tensor:
     """`order` cut into launches of `groups` items; block of item i is a shuffled place."""
     shuffle = np.random.default_rng(len(order)).permutation(len(order))
-    storage = torch.full((len(order) + 1, experts.shape[1]), float("nan"), dtype=experts.dtype)
+    poison = float("nan") if experts.is_floating_point() else 255
+    storage = torch.full((len(order) + 1, experts.shape[1]), poison, dtype=experts.dtype)
     for item, expert in enumerate(order):
         storage[shuffle[item]] = experts[expert]
     work = work_of(topk, order, shuffle.tolist(), hidden)
@@ -80,6 +86,45 @@ def check(name: str, topk_list: list[list[int]], dtype: torch.dtype) -> bool:
     return error < LIMITS[dtype] and same
 
 
+LAYOUTS = (
+    Fp8Layout((16, 24), torch.float32),
+    Fp8Layout((1, 0), torch.bfloat16),
+    Int4Layout(8, torch.float16),
+    Int4Layout(8, torch.bfloat16, zeros=True),
+)
+
+
+def check_packed(layout: Layout) -> bool:
+    """The same bits as the kernels on blocks that were widened up front, every e4m3 number among
+    them; and the loop for many rows."""
+    torch.manual_seed(3)
+    format = ExpertFormat(HIDDEN, INNER, torch.float32, layout)
+    storage = torch.zeros(8, format.elements, dtype=torch.uint8)
+    for block in storage:
+        shapes = (INNER, HIDDEN), (INNER, HIDDEN), (HIDDEN, INNER)
+        made = [part for shape in shapes for part in layout.quantise(torch.randn(shape) / 8)]
+        for view, part in zip(format.views(block), made, strict=True):
+            view.copy_(part)
+        if isinstance(layout, Fp8Layout):
+            codes = torch.arange(256, dtype=torch.uint8)
+            codes = codes[codes & 127 != 127]  # no number
+            format.views(block)[0].view(torch.uint8).view(-1)[: len(codes)] = codes
+    wide = torch.stack([format.widen(block) for block in storage])
+    loop = LoopArithmetic(torch.nn.functional.silu)
+    packed = GroupedArithmetic(WidenedArithmetic(loop, format), packed_shape(format))
+    same = True
+    for rows in (5, 40):
+        topk = np.stack([np.random.default_rng(row).permutation(8)[:3] for row in range(rows)])
+        inputs = torch.randn(rows, HIDDEN), torch.rand(topk.shape)
+        order = np.unique(topk).tolist()
+        plain = compute(GroupedArithmetic(loop), topk, order, [len(order)], wide, *inputs)
+        ours = compute(packed, topk, order, [len(order)], storage, *inputs)
+        same &= torch.equal(plain, ours) and bool(ours.isfinite().all())
+    print(f"{layout.name}: widened on the way the same: {same}")
+    return same
+
+
 if __name__ == "__main__":
     results = [check(name, case, dtype) for name, case in CASES.items() for dtype in LIMITS]
+    results += [check_packed(layout) for layout in LAYOUTS]
     sys.exit(0 if all(results) else 1)

@@ -8,11 +8,13 @@ import torch
 
 from specfit.base.types import SpecfitError
 from specfit.experts.arithmetic import LoopArithmetic
+from specfit.experts.expert_format import plain_format
 from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.experts.kernels.compiled import MAX_ROWS, CompiledArithmetic
 from tests.experts.kernel_cases import CASES, HIDDEN, INNER, compute
 
 CPU, SILU = torch.device("cpu"), torch.nn.functional.silu
+FLOAT32, NARROW = (plain_format(4, 2, dtype) for dtype in (torch.float32, torch.bfloat16))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -57,15 +59,15 @@ def test_many_rows_are_matrix_products() -> None:
 
 
 def test_where_it_runs() -> None:
-    assert isinstance(choose_arithmetic("auto", SILU, CPU), CompiledArithmetic)
-    assert isinstance(choose_arithmetic("loop", SILU, CPU), LoopArithmetic)
+    assert isinstance(choose_arithmetic("auto", SILU, CPU, FLOAT32), CompiledArithmetic)
+    assert isinstance(choose_arithmetic("loop", SILU, CPU, FLOAT32), LoopArithmetic)
     gelu = torch.nn.functional.gelu
-    assert isinstance(choose_arithmetic("auto", gelu, CPU), LoopArithmetic)
-    assert isinstance(choose_arithmetic("auto", SILU, CPU, torch.bfloat16), LoopArithmetic)
+    assert isinstance(choose_arithmetic("auto", gelu, CPU, FLOAT32), LoopArithmetic)
+    assert isinstance(choose_arithmetic("auto", SILU, CPU, NARROW), LoopArithmetic)
     with pytest.raises(SpecfitError, match=r"float32; use gpu\.kernel=loop"):
-        choose_arithmetic("compiled", SILU, CPU, torch.bfloat16)
+        choose_arithmetic("compiled", SILU, CPU, NARROW)
     with pytest.raises(SpecfitError, match="silu"):
-        choose_arithmetic("compiled", gelu, CPU)
+        choose_arithmetic("compiled", gelu, CPU, FLOAT32)
 
 
 def values(rows: int, top_k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

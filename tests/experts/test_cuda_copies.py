@@ -26,6 +26,7 @@ from specfit.experts.cache import ExpertCache
 from specfit.experts.copies import CopyEngine, CpuCopyEngine
 from specfit.experts.cuda_copies import COMPUTE, StreamedCopyEngine
 from specfit.experts.engine import ExpertEngine
+from specfit.experts.expert_format import plain_format
 from specfit.experts.host_weights import ExpertStore
 from specfit.experts.policy_cache import Movement, MovingCache
 from specfit.experts.prefetch import Prefetcher
@@ -43,7 +44,7 @@ ROWS = (1, 5, 1, 9, 2)
 @pytest.fixture(scope="module")
 def store() -> ExpertStore:
     torch.manual_seed(0)
-    made = ExpertStore(LAYERS, EXPERTS, HIDDEN, INNER, torch.float32)
+    made = ExpertStore(LAYERS, EXPERTS, plain_format(HIDDEN, INNER, torch.float32))
     for layer in range(LAYERS):
         for expert in range(EXPERTS):
             gate, up = torch.randn(2, INNER, HIDDEN)

@@ -16,11 +16,13 @@ from specfit.base.types import SpecfitError
 from specfit.experts import disk_weights, pack
 from specfit.experts.disk_copies import DiskCopyEngine
 from specfit.experts.disk_weights import DIRECT, DROPPED, DiskStore
+from specfit.experts.expert_format import plain_format
 from specfit.experts.host_weights import device_blocks
 from specfit.experts.pack import ALIGNMENT, PackShape, PackWriter
 
-ODD = PackShape("d" * 16, "bfloat16", 2, 3, 33, 7)  # blocks of 1,386 bytes fill no page
-EVEN = PackShape("e" * 16, "float32", 2, 4, 64, 16)  # blocks of three pages
+ODD = PackShape("d" * 16, 2, 3, plain_format(33, 7, torch.bfloat16))
+# ODD's blocks of 1,386 bytes fill no page, EVEN's are three pages.
+EVEN = PackShape("e" * 16, 2, 4, plain_format(64, 16, torch.float32))
 
 
 def made(folder: Path, shape: PackShape) -> tuple[Path, list[torch.Tensor]]:
@@ -47,7 +49,7 @@ def test_blocks_come_back_to_the_bit_and_lie_at_aligned_offsets(
     store = DiskStore(path, shape)
     assert path.stat().st_size == shape.file_bytes
     assert all(shape.offset(i) % ALIGNMENT == 0 for i in range(shape.blocks))
-    aligned = device_blocks(2, blocks[0].numel(), store.dtype, torch.device("cpu"))
+    aligned = device_blocks(2, blocks[0].numel(), store.format.storage, torch.device("cpu"))
     for index, expected in enumerate(blocks):
         layer, expert = divmod(index, shape.experts)
         assert torch.equal(store.block(layer, expert), expected)
@@ -133,7 +135,7 @@ def test_a_large_pack_is_checked_block_by_block_when_read(
 
 def test_other_experts_and_a_shortened_file_are_refused(tmp_path: Path) -> None:
     path, _ = made(tmp_path, EVEN)
-    other = PackShape("f" * 16, "float32", 2, 4, 64, 16)
+    other = PackShape("f" * 16, 2, 4, plain_format(64, 16, torch.float32))
     with pytest.raises(SpecfitError, match="of other experts"):
         DiskStore(path, other)
     store = DiskStore(path, EVEN)

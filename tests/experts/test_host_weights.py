@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 from specfit.base.types import SpecfitError  # noqa: E402
 from specfit.experts import host_weights  # noqa: E402
+from specfit.experts.expert_format import plain_format  # noqa: E402
 from specfit.experts.host_weights import ExpertStore  # noqa: E402
 from specfit.experts.pinned import (  # noqa: E402
     ALREADY_REGISTERED,
@@ -54,7 +55,7 @@ class FakeCuda:
 
 
 def filled(layers: int = 3, experts: int = 6, hidden: int = 64, inner: int = 16) -> ExpertStore:
-    store = ExpertStore(layers, experts, hidden, inner, torch.float32)
+    store = ExpertStore(layers, experts, plain_format(hidden, inner, torch.float32))
     for layer in range(layers):
         for expert in range(experts):
             value = float(10 * layer + expert)
@@ -77,12 +78,12 @@ def test_blocks_hold_gate_up_down_side_by_side() -> None:
 
 
 def test_layers_begin_at_page_borders() -> None:
-    store = ExpertStore(3, 5, 33, 7, torch.bfloat16)
+    store = ExpertStore(3, 5, plain_format(33, 7, torch.bfloat16))
     assert all(store.block(layer, 0).data_ptr() % PAGE == 0 for layer in range(3))
 
 
 def test_a_store_is_whole_before_it_is_frozen_and_then_closed() -> None:
-    store = ExpertStore(1, 2, 4, 4, torch.float32)
+    store = ExpertStore(1, 2, plain_format(4, 4, torch.float32))
     with pytest.raises(AssertionError, match="every expert"):
         store.freeze()
     store.mark_written(0, 0)
@@ -93,7 +94,7 @@ def test_a_store_is_whole_before_it_is_frozen_and_then_closed() -> None:
 
 
 def test_parts_of_another_shape_are_refused() -> None:
-    store = ExpertStore(1, 1, 4, 2, torch.float32)
+    store = ExpertStore(1, 1, plain_format(4, 2, torch.float32))
     with pytest.raises(AssertionError, match="exactly"):
         store.write(0, 0, (torch.zeros(2, 4), torch.zeros(2, 4), torch.zeros(2, 4)))
 
@@ -101,7 +102,7 @@ def test_parts_of_another_shape_are_refused() -> None:
 def test_too_little_memory_is_said_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_weights, "host_memory", lambda: HostMemory(None, 50_000_000, None))
     with pytest.raises(SpecfitError, match=r"need 58\.0 GB.*0\.1 are free; free memory or"):
-        ExpertStore(48, 128, 2048, 768, torch.bfloat16)
+        ExpertStore(48, 128, plain_format(2048, 768, torch.bfloat16))
 
 
 # -- page-locking --------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def test_locks_go_with_the_store() -> None:
 
 
 def test_odd_blocks_lock_a_layer_at_a_time_to_the_end_of_its_page() -> None:
-    store = ExpertStore(2, 3, 9, 5, torch.bfloat16)  # 270-byte blocks fill no page
+    store = ExpertStore(2, 3, plain_format(9, 5, torch.bfloat16))  # 270-byte blocks fill no page
     for layer in range(2):
         for expert in range(3):
             store.mark_written(layer, expert)

@@ -12,10 +12,12 @@ import torch
 
 from specfit.base.types import SpecfitError
 from specfit.experts.arithmetic import LoopArithmetic, sort_by_item
+from specfit.experts.expert_format import plain_format
 from specfit.experts.kernels.choice import choose_arithmetic
 
 ROOT = Path(__file__).parents[2]
 CPU, SILU = torch.device("cpu"), torch.nn.functional.silu
+FORMAT = plain_format(4, 2, torch.float32)
 
 
 def test_kernels_agree_with_the_loop_in_the_interpreter() -> None:
@@ -31,7 +33,7 @@ def test_kernels_agree_with_the_loop_in_the_interpreter() -> None:
         timeout=500,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("the same: True") == 10
+    assert done.stdout.count("the same: True") == 10 + 4  # and four packed layouts
 
 
 def test_places_are_sorted_by_item_with_rows_ascending() -> None:
@@ -44,11 +46,13 @@ def test_places_are_sorted_by_item_with_rows_ascending() -> None:
 
 def test_the_loop_runs_where_the_kernels_cannot() -> None:
     with pytest.raises(SpecfitError, match="a CUDA device; use"):
-        choose_arithmetic("triton", SILU, CPU)
+        choose_arithmetic("triton", SILU, CPU, FORMAT)
     cuda = torch.device("cuda")
-    assert isinstance(choose_arithmetic("auto", torch.nn.functional.gelu, cuda), LoopArithmetic)
+    assert isinstance(
+        choose_arithmetic("auto", torch.nn.functional.gelu, cuda, FORMAT), LoopArithmetic
+    )
     with pytest.raises(SpecfitError, match="silu"):
-        choose_arithmetic("triton", torch.nn.functional.gelu, cuda)
+        choose_arithmetic("triton", torch.nn.functional.gelu, cuda, FORMAT)
 
 
 @pytest.mark.slow
@@ -63,4 +67,4 @@ def test_the_compiler_takes_them_for_a_gpu_that_is_not_here() -> None:
         timeout=500,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("sm_90") == 6
+    assert done.stdout.count("sm_90") == 18

@@ -98,7 +98,7 @@ class Pair:
         shape = self.loaded.geometry
         cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=in_flight + 1)
         copies = CpuCopyEngine(in_flight)
-        arithmetic = choose_arithmetic("auto", self.loaded.activation, CPU)
+        arithmetic = choose_arithmetic("auto", self.loaded.activation, CPU, self.loaded.format)
         engine = ExpertEngine(self.loaded.store, cache, copies, arithmetic, CPU)
         return OffloadedTarget(self.loaded, engine, self.head.config.aux_layer_ids, chunk, CPU)
 

@@ -280,7 +280,16 @@ def test_a_stored_output_head_wins_over_the_flag(pair: Pair, tmp_path: Path, kep
     assert generate(theirs, pair.prompts[0], 2)
 
 
-def test_fused_experts_say_what_to_do(pair: Pair, tmp_path: Path) -> None:
+def test_experts_fused_on_disk_are_the_same_blocks(pair: Pair, tmp_path: Path) -> None:
     pair.plain.save_pretrained(tmp_path / "fused", save_original_format=False)
-    with pytest.raises(SpecfitError, match=r"experts of a layer in one tensor.*save_pretrained"):
+    stored = safetensors.load_file(tmp_path / "fused" / "model.safetensors")
+    assert "model.layers.0.mlp.experts.gate_up_proj" in stored
+    loaded = load_model(Checkpoint(tmp_path / "fused"), torch.float32, CPU, None)
+    for layer, expert in ((0, 0), (3, 7), (4, 31)):
+        assert torch.equal(
+            loaded.store.block(layer, expert), pair.loaded.store.block(layer, expert)
+        )
+    del stored["model.layers.2.mlp.experts.down_proj"]
+    safetensors.save_file(stored, tmp_path / "fused" / "model.safetensors")
+    with pytest.raises(SpecfitError, match=r"lacks tensor model\.layers\.2\.mlp\.experts\.down"):
         load_model(Checkpoint(tmp_path / "fused"), torch.float32, CPU, None)

@@ -226,6 +226,11 @@ class ReplayRuntime:
         return MachineState()
 
     @property
+    def expert_format(self) -> None:
+        """A recording knows the bytes of an expert, not its format."""
+        return None
+
+    @property
     def disk_reads(self) -> None:
         """No block is read."""
         return None

@@ -83,6 +83,8 @@ def _combine(outputs: FloatArray, weights: FloatArray, total: FloatArray) -> Non
 class CompiledArithmetic:
     """Compiled for up to 32 float32 rows, the torch loop for more: the rows alone decide."""
 
+    compiles = True
+
     def __init__(self, loop: LoopArithmetic) -> None:
         self._loop = loop
 

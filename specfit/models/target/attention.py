@@ -70,5 +70,5 @@ AttentionInterface.register(GROUPED, grouped_attention)
 
 def use_attention(model: Any, device: torch.device) -> None:
     """The grouped form on a GPU; a CPU keeps transformers' own, whose bits its rows are of."""
-    if device.type == "cuda":
+    if device.type == "cuda" and model.config._attn_implementation == "sdpa":
         model.config._attn_implementation = GROUPED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,12 @@ from typing import Any
 import torch
 
 from specfit.base.types import SpecfitError
+from specfit.experts.expert_format import ExpertFormat, Layout
 from specfit.models.schema import File, by_model, read_json
-from specfit.models.target.config_file import refuse_quantised, target_fields
+from specfit.models.target.config_file import target_fields
+from specfit.models.target.family import Family, Geometry, family_of
+from specfit.models.target.schemes.registry import scheme_of
+from specfit.models.target.schemes.scheme import Stored
 from specfit.models.target.shards import FLOATS, Entry, Shard
 
 INDEX = "model.safetensors.index.json"
@@ -57,11 +61,11 @@ class Checkpoint:
             raise SpecfitError(f"no checkpoint folder at {folder}; set model.path to one")
         self.folder, self._remedy = folder, remedy
         fields = read_json(folder / "config.json")
-        refuse_quantised(fields, str(folder))
         self.config = target_fields(fields, f"{folder}/config.json")
         self._assumed = _assumed_head_dim(fields)
         self._shard_of = self._index()
         self._open: dict[str, Shard] = {}
+        self.scheme = scheme_of(fields, str(folder), self._shard_of)
 
     def _index(self) -> dict[str, str]:
         index = self.folder / INDEX
@@ -104,7 +108,15 @@ class Checkpoint:
             raise SpecfitError(f"{self.folder} lacks tensor {name}")
         return self._shard_of[name]
 
-    def find(self, name: str, shape: tuple[int, ...]) -> tuple[Shard, Entry]:
+    def header(self, name: str) -> Entry | None:
+        """What its shard says of a tensor; None where no shard has it."""
+        return (
+            self.shard(self._shard_of[name]).entries.get(name) if name in self._shard_of else None
+        )
+
+    def find(
+        self, name: str, shape: tuple[int, ...], dtypes: Sequence[str] = FLOATS
+    ) -> tuple[Shard, Entry]:
         """Where a weight lies; it has the shape the config implies and a dtype that is read."""
         if name not in self._shard_of:
             raise SpecfitError(f"{self.folder} lacks tensor {name} of shape {list(shape)}")
@@ -119,10 +131,13 @@ class Checkpoint:
                 f"tensor {name} of {self.folder} has shape {list(entry.shape)}, "
                 f"its config says {list(shape)}{self._assumed if '.self_attn.' in name else ''}"
             )
-        if entry.dtype not in FLOATS:
+        if entry.dtype not in dtypes:
+            scheme = (
+                f" (quantised with {self.scheme.method})" if self.scheme.method != "none" else ""
+            )
             raise SpecfitError(
                 f"tensor {name} of {self.folder} is stored as {entry.dtype}, which this engine "
-                f"does not run; use a checkpoint in {', '.join(FLOATS)}"
+                f"does not run there; it reads {', '.join(dtypes)}{scheme}"
             )
         return shard, entry
 
@@ -130,6 +145,69 @@ class Checkpoint:
         """The stored tensor, in host memory of its own, in its stored dtype."""
         shard, entry = self.find(name, shape)
         return shard.read(entry)
+
+    def part(self, stored: Stored) -> torch.Tensor:
+        """A part of a matrix, in host memory of its own."""
+        shard, entry = self.place_of(stored)
+        tensor = shard.read(entry)
+        return tensor if stored.convert is None else stored.convert(tensor).contiguous()
+
+    def place_of(self, stored: Stored) -> tuple[Shard, Entry]:
+        """The bytes that a part of a matrix is read from."""
+        shard, entry = self.find(stored.name, stored.shape, stored.dtypes)
+        return shard, entry if stored.rows is None else entry.rows(*stored.rows)
+
+    def matrix(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """A weight that is no expert's, widened to `dtype` where it is quantised, else as stored.
+
+        Raises SpecfitError as `find` does.
+        """
+        layout = self.layout(name, shape)
+        if layout is None:
+            return self.tensor(name, shape)
+        return layout.widen([self.part(part) for part in self.parts_of(name, shape)], dtype)
+
+    def layout(self, name: str, shape: tuple[int, ...]) -> Layout | None:
+        """None where the weight is stored in floating point."""
+        is_matrix = name.endswith(".weight") and len(shape) == 2
+        return self.scheme.layout(name, shape, self.header) if is_matrix else None
+
+    def parts_of(self, name: str, shape: tuple[int, ...]) -> tuple[Stored, ...]:
+        """The tensors that a weight is read from."""
+        layout = self.layout(name, shape)
+        if layout is None:
+            return (Stored(name, shape),)
+        return self.scheme.stored(name, shape, layout, self.header)
+
+    def names_of(self, name: str, shape: tuple[int, ...]) -> set[str]:
+        """Those tensors, and what a scheme stores beside them, which is checked here."""
+        parts = self.parts_of(name, shape)
+        names = {part.name for part in parts}
+        return names if names == {name} else names | self.check_beside(name, shape)
+
+    def check_beside(self, name: str, shape: tuple[int, ...]) -> set[str]:
+        """Tensors beside a quantised matrix, read. Raises SpecfitError for what they ask."""
+        there = {}
+        for other in self.scheme.beside(name):
+            entry = self.header(other)
+            if entry is not None:
+                there[other] = self.shard(self._shard_of[other]).read(entry)
+        self.scheme.check_beside(there, shape)
+        return set(there)
+
+    # -- experts ---------------------------------------------------------------------------------
+
+    @property
+    def family(self) -> Family:
+        return self.scheme.family(family_of(self.config))
+
+    def expert_format(self, geometry: Geometry, dtype: torch.dtype) -> ExpertFormat:
+        """Raises SpecfitError where the first expert's tensors contradict the config."""
+        return self.scheme.expert_format(self.family, geometry, dtype, self.header)
+
+    def expert(self, format: ExpertFormat, layer: int, expert: int) -> Iterator[Stored]:
+        """The tensors that a block is read from, in the format's order."""
+        return self.scheme.expert(self.family, format, self.header, layer, expert)
 
     @cached_property
     def _digest(self) -> str:

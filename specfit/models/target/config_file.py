@@ -14,9 +14,13 @@ from specfit.models.schema import File, by_class, by_model, read_json, unknown_k
 from specfit.models.target.family import family_of
 
 GENERATION = "generation_config.json"
+QUANTISED = "quantization_config"
 
 # By family: keys that transformers' model reads and its config class does not declare.
-ALSO: dict[str, dict[str, Any]] = {"qwen3_moe": {"head_dim": int}}
+ALSO: dict[str, dict[str, Any]] = {
+    "qwen3_moe": {"head_dim": int},
+    "gpt_oss": {"experts_per_token": int, "initial_context_length": int},  # said twice
+}
 
 # Greedy decoding does not read these, or this engine sets them itself.
 UNUSED = frozenset(
@@ -56,28 +60,17 @@ class _Stops(File):
 
 
 def target_fields(fields: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of a target's config with its class's defaults filled in.
+    """The fields of a target's config with its class's defaults filled in; without
+    `quantization_config`, which a scheme reads.
 
     Raises SpecfitError naming a key that is unknown, of another type or asks for what is not done.
     """
-    refuse_quantised(fields, where)
     family = family_of(fields)
+    fields = {name: value for name, value in fields.items() if name != QUANTISED}
     if fields.get("is_encoder_decoder"):
         raise unknown_key(where, "is_encoder_decoder", True)
     config_class = CONFIG_MAPPING[family.model_type]
     return by_class(config_class, fields, where, ALSO.get(family.model_type))
-
-
-def refuse_quantised(config: Mapping[str, Any], where: str) -> None:
-    """Read as plain float8 such a checkpoint would load and be silently wrong."""
-    quantised = config.get("quantization_config")
-    if quantised is None:
-        return
-    method = quantised.get("quant_method") if isinstance(quantised, Mapping) else quantised
-    raise SpecfitError(
-        f"{where} is quantised with {method or 'an unnamed method'}, which this engine does not "
-        "run; use the bfloat16 checkpoint"
-    )
 
 
 def stop_ids(folder: Path, config: Mapping[str, Any]) -> frozenset[int]:

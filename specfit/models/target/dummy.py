@@ -17,14 +17,17 @@ import torch
 from transformers import AutoConfig
 
 from specfit.base.types import SpecfitError
+from specfit.experts.expert_format import ExpertFormat
 from specfit.experts.host_weights import ExpertStore, HostStore
-from specfit.experts.pack import PackWriter
+from specfit.experts.pack import PackShape, PackWriter
 from specfit.models.schema import read_json
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
-from specfit.models.target.config_file import target_fields
-from specfit.models.target.family import family_of, geometry_of
-from specfit.models.target.loading import LoadedModel, pack_shape, packed, skeleton
+from specfit.models.target.config_file import QUANTISED, target_fields
+from specfit.models.target.family import Geometry, family_of, first_layers, geometry_of
+from specfit.models.target.loading import LoadedModel, packed, skeleton
+from specfit.models.target.quantise import PLAIN, kind_of
+from specfit.models.target.schemes.registry import scheme_of
 
 SCALE = 0.02
 """Standard deviation of every weight, as models of this family are initialised."""
@@ -33,7 +36,8 @@ SCALE = 0.02
 class RandomCheckpoint(Checkpoint):
     """A folder with a config and without weights."""
 
-    def __init__(self, folder: Path, shape: Mapping[str, int]) -> None:
+    def __init__(self, folder: Path, shape: Mapping[str, int], format: str | None = None) -> None:
+        """`format`: as which the experts are made, of `quantise.KINDS`; None: in floating point."""
         if not folder.is_dir():
             raise SpecfitError(f"no folder at {folder}; a random model needs one with config.json")
         self.folder = folder
@@ -47,6 +51,15 @@ class RandomCheckpoint(Checkpoint):
         self._stored = fields | dict(shape)
         self.config = target_fields(self._stored, f"{folder}/config.json")
         self._shard_of: dict[str, str] = {}
+        if format not in (None, PLAIN):
+            own = geometry_of(self.config)
+            kind = kind_of(format, own.hidden, own.intermediate)
+            self._stored[QUANTISED] = dict(kind.config)
+        self.scheme = scheme_of(self._stored, str(folder))
+
+    def expert_format(self, geometry: Geometry, dtype: torch.dtype) -> ExpertFormat:
+        """As the config says it: there is no tensor to ask."""
+        return self.scheme.nominal_format(geometry, dtype)
 
     def digest(self) -> str:
         text = json.dumps(["random", SCALE, self._stored], sort_keys=True)
@@ -63,19 +76,19 @@ def load_random(
     """`packs` as for `load_model`. Raises SpecfitError where there is no room for the experts."""
     fields = dict(checkpoint.config)
     if num_layers is not None:
-        fields["num_hidden_layers"] = num_layers
+        fields = first_layers(fields, num_layers)
     geometry = geometry_of(fields)
     options = {name: value for name, value in fields.items() if name != "model_type"}
     model = skeleton(AutoConfig.for_model(family_of(fields).model_type, **options))
     use_attention(model, device)
     source = torch.Generator(device).manual_seed(0)
     _fill_dense(model, dtype, device, source)
+    format = checkpoint.expert_format(geometry, dtype)
     if packs is not None:
-        shape = pack_shape(checkpoint.digest(), geometry, dtype)
+        shape = PackShape(checkpoint.digest(), geometry.layers, geometry.experts, format)
         store: HostStore = packed(packs, shape, lambda writer: _fill(writer, device, source))
     else:
-        sizes = geometry.layers, geometry.experts, geometry.hidden, geometry.intermediate
-        store = ExpertStore(*sizes, dtype)
+        store = ExpertStore(geometry.layers, geometry.experts, format)
         _fill(store, device, source)
     return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
 
@@ -102,12 +115,16 @@ def _fill_dense(
 
 def _fill(store: ExpertStore | PackWriter, device: torch.device, source: torch.Generator) -> None:
     """One layer's experts at a time on the device, then part by part to the host or the disk."""
-    part = store.intermediate * store.hidden
+    format = store.format
+    inward = format.intermediate, format.hidden
+    shapes = inward, inward, inward[::-1]
     for layer in range(store.layers):
-        values = _random((store.experts, 3, part), store.dtype, device, source)
+        size = store.experts, 3, format.intermediate * format.hidden
+        values = _random(size, format.dtype, device, source)
         for expert in range(store.experts):
-            places = store.places(layer, expert)
-            for place, made in zip(places, values[expert], strict=True):
-                place.copy_(made.view(place.shape))
+            matrices = zip(values[expert], shapes, strict=True)
+            parts = [p for m, shape in matrices for p in format.layout.quantise(m.view(shape))]
+            for place, made in zip(store.places(layer, expert), parts, strict=False):
+                place.copy_(made)
             store.mark_written(layer, expert)
     store.freeze()

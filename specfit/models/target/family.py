@@ -23,6 +23,9 @@ class Family:
     gate: str = "gate_proj"
     up: str = "up_proj"
     down: str = "down_proj"
+    attention: str = "sdpa"  # what its class calls, by transformers' name
+    windowed: bool = False  # some of its layers attend to a sliding window
+    scheme: str | None = None  # `quant_method` of its checkpoints, where no other is read
 
     def expert_parts(self, layer: int, expert: int) -> tuple[str, str, str]:
         """Names of gate [I, H], up [I, H], down [H, I]."""
@@ -47,8 +50,18 @@ FAMILIES = {
         Family("qwen3_moe", "mlp"),
         Family("olmoe", "mlp"),
         Family("mixtral", "block_sparse_moe", gate="w1", up="w3", down="w2"),
+        Family(
+            "gpt_oss",
+            "mlp",
+            attention="specfit_sinks",  # of `gpt_oss.py`, which needs torch
+            windowed=True,
+            scheme="mxfp4",
+        ),
     )
 }
+
+RECURRENT = ("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_6_moe", "kimi_linear")
+"""Families of linear attention: a layer's state is of one text, not of every node of a tree."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +79,24 @@ class Geometry:
 
 def family_of(config: Mapping[str, Any]) -> Family:
     model_type = config.get("model_type")
+    if isinstance(model_type, str) and model_type in RECURRENT:
+        raise SpecfitError(
+            f"model_type {model_type!r} has layers of linear attention, whose recurrent state a "
+            "tree of draft tokens cannot share; it is not supported"
+        )
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise SpecfitError(
             f"model_type {model_type!r} is not supported; known: {', '.join(sorted(FAMILIES))}"
         )
     return FAMILIES[model_type]
+
+
+def first_layers(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
+    """The config of the same model without the layers after these."""
+    cut = {**config, "num_hidden_layers": layers}
+    if cut.get("layer_types") is not None:
+        cut["layer_types"] = list(cut["layer_types"])[:layers]
+    return cut
 
 
 def geometry_of(config: Mapping[str, Any]) -> Geometry:
@@ -86,7 +112,7 @@ def geometry_of(config: Mapping[str, Any]) -> Geometry:
         raise SpecfitError("targets with dense layers among the MoE layers are not supported")
     context = number("max_position_embeddings")
     window = config.get("sliding_window") if config.get("use_sliding_window", True) else None
-    if window and window < context:
+    if window and window < context and not family_of(config).windowed:
         raise SpecfitError(
             f"the target attends to a sliding window of {window} tokens, which this engine does "
             "not do; it supports full attention"

@@ -17,18 +17,21 @@ from transformers.activations import ACT2FN
 from specfit.base.types import SpecfitError
 from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
+from specfit.experts.expert_format import ExpertFormat
 from specfit.experts.host_weights import ExpertStore, HostStore
 from specfit.experts.pack import PackShape, PackWriter
+from specfit.models.target import gpt_oss
 from specfit.models.target.attention import use_attention
 from specfit.models.target.checkpoint import Checkpoint
-from specfit.models.target.family import Family, Geometry, family_of, geometry_of
+from specfit.models.target.family import Family, Geometry, family_of, first_layers, geometry_of
 from specfit.models.target.shards import DTYPES, Entry, Shard
 
 READERS = 4
 """Threads that read experts; one request in flight does not fill a fast disk."""
 
-FUSED = (".experts.gate_up_proj", ".experts.down_proj")
-"""How transformers 5 names a layer's experts where it keeps its own format on disk."""
+EXPERT_FUNCTIONS = {"gpt_oss": gpt_oss.expert_functions}
+"""By family, of a config: what gate and up go through before their product. In others it is the
+config's activation, and nothing."""
 
 TIED = "tie_word_embeddings"
 NOT_WEIGHTS = ("rotary_emb.inv_freq",)  # in old files; computed from the config instead
@@ -59,7 +62,31 @@ class LoadedModel:
 
     @property
     def activation(self) -> Any:
-        return ACT2FN[self.model.config.hidden_act]
+        return self._functions[0]
+
+    @property
+    def lift(self) -> Any:
+        """What the up projection goes through before the product; None: nothing."""
+        return self._functions[1]
+
+    @property
+    def family(self) -> Family:
+        return family_of({"model_type": self.model.config.model_type})
+
+    @property
+    def _functions(self) -> tuple[Any, Any]:
+        config = self.model.config
+        own = EXPERT_FUNCTIONS.get(self.family.model_type)
+        return (ACT2FN[config.hidden_act], None) if own is None else own(config)
+
+    @property
+    def windows(self) -> list[int | None]:
+        """Of each layer, the columns back that it attends to, itself included; None: all."""
+        return [window_of(layer) for layer in self.model.model.layers]
+
+    @property
+    def format(self) -> ExpertFormat:
+        return self.store.format
 
     def attach(self, engine: ExpertEngine | None) -> None:
         """None lets go of an engine and its slots."""
@@ -81,11 +108,12 @@ def load_model(
     family, geometry, model = check_loadable(checkpoint, num_layers)
     use_attention(model, device)
     _fill_dense(model, checkpoint, family, dtype, device)
+    format = checkpoint.expert_format(geometry, dtype)
     if packs is None:
-        store: HostStore = _fill_store(checkpoint, family, geometry, dtype)
+        store: HostStore = _fill_store(checkpoint, geometry, format)
     else:
-        shape = pack_shape(checkpoint.digest(), geometry, dtype)
-        store = packed(packs, shape, lambda writer: _fill_pack(checkpoint, family, writer))
+        shape = PackShape(checkpoint.digest(), geometry.layers, geometry.experts, format)
+        store = packed(packs, shape, lambda writer: _fill_pack(checkpoint, writer))
     return LoadedModel(model.eval().requires_grad_(False), store, geometry, checkpoint.digest())
 
 
@@ -93,13 +121,16 @@ def check_loadable(checkpoint: Checkpoint, num_layers: int | None) -> tuple[Fami
     """Everything about a folder that a load would refuse, from its config and its shards' headers;
     no weight is read. Returns the family, what is loaded of it, and its skeleton."""
     checkpoint.check_complete()
-    family = family_of(checkpoint.config)
+    family = checkpoint.family
     config = AutoConfig.from_pretrained(checkpoint.folder, local_files_only=True)
     if num_layers is not None:
         stored = geometry_of(checkpoint.config).layers
         if not 0 < num_layers <= stored:
             raise SpecfitError(f"model.num_layers is {num_layers}, the checkpoint has {stored}")
+        cut = first_layers(config.to_dict(), num_layers)
         config.num_hidden_layers = num_layers
+        if cut.get("layer_types") is not None:
+            config.layer_types = cut["layer_types"]
     geometry = geometry_of(checkpoint.config | {"num_hidden_layers": config.num_hidden_layers})
     model = skeleton(config)
     _refuse_unknown_tensors(model, checkpoint, family, geometry)
@@ -107,19 +138,26 @@ def check_loadable(checkpoint: Checkpoint, num_layers: int | None) -> tuple[Fami
     for name, parameter in model.state_dict().items():
         if name == "lm_head.weight" and name not in names and checkpoint.config.get(TIED):
             continue
-        checkpoint.find(family.stored_name(name), tuple(parameter.shape))
-    wide, narrow = geometry.hidden, geometry.intermediate
+        for part in checkpoint.parts_of(family.stored_name(name), tuple(parameter.shape)):
+            checkpoint.place_of(part)
+    format = checkpoint.expert_format(geometry, torch.float32)
     for layer in range(geometry.layers):
         for expert in range(geometry.experts):
-            shapes = (narrow, wide), (narrow, wide), (wide, narrow)
-            for name, shape in zip(family.expert_parts(layer, expert), shapes, strict=True):
-                checkpoint.find(name, shape)
+            for part in checkpoint.expert(format, layer, expert):
+                checkpoint.place_of(part)
     return family, geometry, model
+
+
+def window_of(layer: Any) -> int | None:
+    window = getattr(layer.self_attn, "sliding_window", None)
+    return None if window is None else int(window)
 
 
 def skeleton(config: Any) -> Any:
     """The model on the meta device, every layer's experts detached: shapes without bytes."""
-    config._attn_implementation = "sdpa"  # eager attention is silently wrong with a boolean mask
+    config.quantization_config = None  # read by a scheme, not by transformers
+    # Not eager: transformers' eager attention is silently wrong with a boolean mask.
+    config._attn_implementation = family_of({"model_type": config.model_type}).attention
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     for index, layer in enumerate(model.model.layers):
@@ -147,7 +185,7 @@ def _fill_dense(
     for name, parameter in model.state_dict().items():
         if tied and name == "lm_head.weight":
             continue
-        stored = checkpoint.tensor(family.stored_name(name), tuple(parameter.shape))
+        stored = checkpoint.matrix(family.stored_name(name), tuple(parameter.shape), dtype)
         weights[name] = stored.to(device).to(dtype)
     if tied:
         weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
@@ -184,22 +222,23 @@ def _refuse_unknown_tensors(
     model: Any, checkpoint: Checkpoint, family: Family, geometry: Geometry
 ) -> None:
     """A weight that nothing reads means another architecture than the config says."""
-    known = {family.stored_name(name) for name in model.state_dict()}
+    held = set(checkpoint.names())
+    known: set[str] = set()
+    for name, parameter in model.state_dict().items():
+        known |= checkpoint.names_of(family.stored_name(name), tuple(parameter.shape))
+    format = checkpoint.expert_format(geometry, torch.float32)
+    inward = geometry.intermediate, geometry.hidden
     for layer in range(geometry.layers):
         for expert in range(geometry.experts):
-            known.update(family.expert_parts(layer, expert))
+            known.update(part.name for part in checkpoint.expert(format, layer, expert))
+            names = checkpoint.scheme.expert_names(family, layer, expert)
+            for name, shape in zip(names, (inward, inward, inward[::-1]), strict=False):
+                known |= checkpoint.check_beside(name, shape)
     beyond = tuple(
         f"model.layers.{layer}."
         for layer in range(geometry.layers, geometry_of(checkpoint.config).layers)
     )
-    for name in checkpoint.names():
-        if name.endswith(FUSED):
-            raise SpecfitError(
-                f"{checkpoint.folder} holds the experts of a layer in one tensor ({name}), which "
-                "this engine does not read; use the repository's files with a tensor per expert, "
-                "or save the model again with transformers' save_pretrained(..., "
-                "save_original_format=True)"
-            )
+    for name in held:
         if name not in known and not name.startswith(beyond) and not name.endswith(NOT_WEIGHTS):
             raise SpecfitError(
                 f"{checkpoint.folder} holds tensor {name}, for which its config "
@@ -217,37 +256,32 @@ class _Read:
     shard: Shard
     entry: Entry
     place: torch.Tensor
+    convert: Callable[[torch.Tensor], torch.Tensor] | None = None
 
     def run(self) -> None:
-        if DTYPES[self.entry.dtype] == self.place.dtype:
+        if self.convert is not None:
+            self.place.copy_(self.convert(self.shard.read(self.entry)))
+        elif DTYPES[self.entry.dtype] == self.place.dtype:
             self.shard.read_into(self.entry, self.place)
         else:
             self.place.copy_(self.shard.read(self.entry))
 
 
-def _fill_store(
-    checkpoint: Checkpoint, family: Family, geometry: Geometry, dtype: torch.dtype
-) -> ExpertStore:
+def _fill_store(checkpoint: Checkpoint, geometry: Geometry, format: ExpertFormat) -> ExpertStore:
     """Reads every part straight into its block, in the order of the files."""
-    layers, experts = geometry.layers, geometry.experts
-    store = ExpertStore(layers, experts, geometry.hidden, geometry.intermediate, dtype)
+    store = ExpertStore(geometry.layers, geometry.experts, format)
+    blocks = [(layer, expert) for layer in range(store.layers) for expert in range(store.experts)]
     reads = sorted(
-        _reads(checkpoint, family, store), key=lambda r: (r.shard.path.name, r.entry.offset)
+        (read for block in blocks for read in _reads(checkpoint, store, *block)),
+        key=lambda r: (r.shard.path.name, r.entry.offset),
     )
     with ThreadPoolExecutor(READERS) as pool:
         for _ in pool.map(_Read.run, reads):  # the first that fails raises here
             pass
-    for layer in range(layers):
-        for expert in range(experts):
-            store.mark_written(layer, expert)
+    for block in blocks:
+        store.mark_written(*block)
     store.freeze()
     return store
-
-
-def pack_shape(digest: str, geometry: Geometry, dtype: torch.dtype) -> PackShape:
-    name = str(dtype).removeprefix("torch.")
-    sizes = geometry.layers, geometry.experts, geometry.hidden, geometry.intermediate
-    return PackShape(digest, name, *sizes)
 
 
 def packed(folder: Path, shape: PackShape, fill: Callable[[PackWriter], None]) -> DiskStore:
@@ -263,20 +297,20 @@ def packed(folder: Path, shape: PackShape, fill: Callable[[PackWriter], None]) -
     return DiskStore(path, shape)
 
 
-def _fill_pack(checkpoint: Checkpoint, family: Family, writer: PackWriter) -> None:
+def _fill_pack(checkpoint: Checkpoint, writer: PackWriter) -> None:
     """Block by block, so that one block is in memory and no more."""
     for layer in range(writer.layers):
         for expert in range(writer.experts):
-            names = family.expert_parts(layer, expert)
-            for name, place in zip(names, writer.places(layer, expert), strict=True):
-                _Read(*checkpoint.find(name, tuple(place.shape)), place).run()
+            for read in _reads(checkpoint, writer, layer, expert):
+                read.run()
             writer.mark_written(layer, expert)
     writer.freeze()
 
 
-def _reads(checkpoint: Checkpoint, family: Family, store: ExpertStore) -> Iterator[_Read]:
-    for layer in range(store.layers):
-        for expert in range(store.experts):
-            names = family.expert_parts(layer, expert)
-            for name, place in zip(names, store.places(layer, expert), strict=True):
-                yield _Read(*checkpoint.find(name, tuple(place.shape)), place)
+def _reads(
+    checkpoint: Checkpoint, store: ExpertStore | PackWriter, layer: int, expert: int
+) -> Iterator[_Read]:
+    places = store.places(layer, expert)
+    parts = checkpoint.expert(store.format, layer, expert)
+    for part, place in zip(parts, places, strict=True):
+        yield _Read(*checkpoint.place_of(part), place, part.convert)

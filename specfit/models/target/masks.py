@@ -13,6 +13,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from specfit.base.types import IntArray
+
 
 def causal_mask(prefix: int, rows: int) -> torch.Tensor | None:
     """None where a single row sees everything: the kernel that plain decoding uses."""
@@ -31,3 +33,16 @@ def tree_mask(prefix: int, ancestry: np.ndarray) -> torch.Tensor | None:
     mask[:, : prefix + 1] = True
     mask[1:, prefix + 1 :] = torch.from_numpy(ancestry)
     return mask[None, None]
+
+
+def windowed(
+    mask: torch.Tensor | None, rows: IntArray, columns: IntArray, window: int
+) -> torch.Tensor | None:
+    """`mask` where a row attends to the last `window` positions alone, its own included.
+
+    rows [T], columns [C]: positions in the text, which in a tree are those of the path.
+    """
+    if int(rows.max()) - int(columns.min()) < window:
+        return mask
+    near = torch.from_numpy(rows[:, None] - columns[None, :] < window)[None, None]
+    return near if mask is None else mask & near

@@ -18,11 +18,10 @@ from specfit.base.types import (
     Routes,
     Selection,
 )
-from specfit.experts.arithmetic import LoopArithmetic
 from specfit.experts.engine import ExpertEngine
 from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
-from specfit.models.target.masks import causal_mask, tree_mask
+from specfit.models.target.masks import causal_mask, tree_mask, windowed
 
 
 class OffloadedTarget:
@@ -44,11 +43,12 @@ class OffloadedTarget:
         self._chunk = prefill_chunk
         self._device = device
         self._kv = KVCache(self.geometry.layers)
+        self._windows = loaded.windows if loaded.family.windowed else [None] * self.geometry.layers
         # transformers renamed the argument in 5.24; its position among the others never changed.
         names = inspect.signature(self._decoder.layers[0].forward).parameters
         self.cache_argument = "cache" if "cache" in names else "past_key_values"
         self._layers = list(self._decoder.layers)
-        if not isinstance(engine.arithmetic, LoopArithmetic) and device.type == "cpu":
+        if engine.arithmetic.compiles:
             from specfit.models.target.compiled_layer import compiled_layers
 
             self._layers = compiled_layers(self._decoder, self.cache_argument)
@@ -135,7 +135,9 @@ class OffloadedTarget:
         mask = tree_mask(length, tree.ancestry)
         self._kv.start = length + int(new[0]) + 1
         self.engine.begin_forward(on_clock=False)
-        self._forward(tokens, length + depths, None if mask is None else mask[..., new + 1, :])
+        columns = length + np.concatenate([[0], tree.depths])
+        rows = None if mask is None else mask[..., new + 1, :]
+        self._forward(tokens, length + depths, rows, columns)
         self._kv.start = length
         routes = np.stack(self.engine.routes, axis=1)
         rooted = routes[0] if seen == 0 else np.empty_like(routes[0])
@@ -144,14 +146,21 @@ class OffloadedTarget:
     # -- the layer loop --------------------------------------------------------------------------
 
     def _forward(
-        self, tokens: IntArray, positions: IntArray, mask: torch.Tensor | None
+        self,
+        tokens: IntArray,
+        positions: IntArray,
+        mask: torch.Tensor | None,
+        scratch: IntArray | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """tokens [T], positions [T], mask [1, 1, T, columns] -> hidden [T, H], aux [T, 3H]."""
+        """tokens [T], positions [T], mask [1, 1, T, columns] -> hidden [T, H], aux [T, 3H].
+
+        `scratch`: positions of all columns after the kept ones; None: those of the rows.
+        """
         ids = torch.as_tensor(tokens, dtype=torch.long, device=self._device)[None]
         where = torch.as_tensor(positions, dtype=torch.long, device=self._device)[None]
         hidden = self._decoder.embed_tokens(ids)
+        masks = self._masks(mask, positions, positions if scratch is None else scratch)
         arguments = {
-            "attention_mask": None if mask is None else mask.to(self._device),
             "position_ids": where,
             "position_embeddings": self._decoder.rotary_emb(hidden, where),
             "use_cache": True,
@@ -163,11 +172,24 @@ class OffloadedTarget:
         for index, layer in enumerate(self._layers):
             if index in self.aux_layers:
                 aux[index] = hidden[0]
-            hidden = layer(hidden, **arguments)
+            hidden = layer(hidden, attention_mask=masks[self._windows[index]], **arguments)
         features = [aux[index] for index in self.aux_layers]
         return hidden[0], torch.cat(features, dim=-1) if features else hidden.new_empty(
             len(tokens), 0
         )
+
+    def _masks(
+        self, mask: torch.Tensor | None, rows: IntArray, scratch: IntArray
+    ) -> dict[int | None, torch.Tensor | None]:
+        """On the device, by the window of a layer."""
+        found: dict[int | None, torch.Tensor | None] = {}
+        for window in set(self._windows):
+            own = mask
+            if window is not None:
+                columns = np.concatenate([np.arange(self._kv.length), scratch])
+                own = windowed(mask, rows, columns, window)
+            found[window] = None if own is None else own.to(self._device)
+        return found
 
     def _argmax(self, hidden: torch.Tensor) -> IntArray:
         """hidden [T, H] before the final norm -> the target's next token after each row [T];

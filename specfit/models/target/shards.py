@@ -23,6 +23,7 @@ DTYPES: dict[str, torch.dtype] = {
     "F32": torch.float32,
     "F16": torch.float16,
     "BF16": torch.bfloat16,
+    "F8_E4M3": torch.float8_e4m3fn,
     "I64": torch.int64,
     "I32": torch.int32,
     "I16": torch.int16,
@@ -31,7 +32,7 @@ DTYPES: dict[str, torch.dtype] = {
     "BOOL": torch.bool,
 }
 FLOATS = ("F32", "F16", "BF16")
-"""What weights may be stored as; anything else (float8, packed integers) is another checkpoint."""
+"""What weights may be stored as where no scheme says otherwise."""
 
 _RELEASED_BYTES = 1 << 18  # norms and the like are not worth the call
 _LARGEST_HEADER = 100_000_000  # the format's own limit
@@ -46,6 +47,13 @@ class Entry:
     shape: tuple[int, ...]
     offset: int
     size: int
+
+    def rows(self, index: int, first: int, end: int) -> Entry:
+        """tensor[index, first:end] of this tensor [n, rows, ..]."""
+        row_bytes = self.size // math.prod(self.shape[:2])
+        offset = self.offset + (index * self.shape[1] + first) * row_bytes
+        size = (end - first) * row_bytes
+        return Entry(self.name, self.dtype, (end - first, *self.shape[2:]), offset, size)
 
 
 class Shard:

@@ -10,6 +10,7 @@ from specfit.report.artifacts import (
     advice,
     anatomy,
     constants,
+    formats,
     front,
     implied,
     movement,
@@ -38,6 +39,7 @@ TABLES: Mapping[str, Make] = {
     "table_advice": advice.table_advice,
     "table_constants": constants.table_constants,
     "table_figure_4": slots.table_figure_4,
+    "table_formats": formats.table_formats,
     "table_implied": implied.table_implied,
     "table_map": paying.table_map,
     "table_movement": movement.table_movement,
@@ -66,6 +68,7 @@ FIGURES: Mapping[str, Make] = {
 }
 UNCOMMITTED: Mapping[str, str] = {
     "figure_acceptance": "real_geometry",
+    "table_formats": "formats",
     "table_real_geometry": "real_geometry",
     "table_validation": "real_geometry",
 }

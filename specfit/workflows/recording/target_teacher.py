@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from specfit.base.types import DraftTree, IntArray, Routes
+from specfit.base.types import DraftTree, IntArray, Routes, SpecfitError
 from specfit.experts.engine import ExpertEngine
 from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
@@ -66,6 +66,11 @@ class TeacherTarget:
         cache_argument: str,
         device: torch.device,
     ) -> None:
+        if loaded.family.windowed:
+            raise SpecfitError(
+                f"a {loaded.family.model_type} target is not recorded so far: its sliding window "
+                "is not in the passes over whole texts; run it live"
+            )
         self._engine, self._device = engine, device
         self._decoder, self._head = loaded.model.model, loaded.model.lm_head
         self._aux_layers, self._cache_argument = list(aux_layers), cache_argument

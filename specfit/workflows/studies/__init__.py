@@ -18,6 +18,7 @@ OF_A_REPLAY = (
     "advice",
     "anatomy",
     "drafter",
+    "formats",
     "paying",
     "real_geometry",
     "routes",
@@ -26,7 +27,7 @@ OF_A_REPLAY = (
     "sweeps",
 )
 MEASURED = ("selection_time", "validation")
-LONG = ("paying", "real_geometry")  # documents that are written without indentation
+LONG = ("formats", "paying", "real_geometry")  # documents that are written without indentation
 
 
 def study_named(name: str) -> Callable[..., Mapping[str, Any]]:

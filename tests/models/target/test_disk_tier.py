@@ -43,7 +43,7 @@ def target_of(loaded: LoadedModel, slots: int, in_flight: int) -> OffloadedTarge
     on_disk = isinstance(loaded.store, DiskStore)
     copies: CopyEngine = DiskCopyEngine(in_flight) if on_disk else CpuCopyEngine(in_flight)
     cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=in_flight + 1)
-    arithmetic = choose_arithmetic("auto", loaded.activation, CPU)
+    arithmetic = choose_arithmetic("auto", loaded.activation, CPU, loaded.format)
     return OffloadedTarget(
         loaded, ExpertEngine(loaded.store, cache, copies, arithmetic, CPU), (), None, CPU
     )

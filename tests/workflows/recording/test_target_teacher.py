@@ -120,4 +120,4 @@ def test_features_are_of_each_expanded_node(pair: Pair, walked) -> None:  # type
     trees, features = drafted[0]
     for tree, rows in zip(trees, features, strict=True):
         assert rows.shape == (len(np.unique(tree.parents)), pair.head.config.hidden_size)
-        assert rows.dtype == pair.loaded.store.dtype, "rounded only where they are kept"
+        assert rows.dtype == pair.loaded.format.dtype, "rounded only where they are kept"

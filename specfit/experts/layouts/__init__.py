@@ -1,0 +1,1 @@
+"""Layouts of a quantised weight matrix, one a file: `specfit.experts.expert_format.Layout`."""

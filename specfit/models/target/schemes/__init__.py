@@ -1,0 +1,1 @@
+"""Schemes of quantised checkpoints, one a file; `registry` has their list."""

@@ -1,0 +1,109 @@
+"""What a format does to speculation, half-real: results/bench/formats_<run id>.json.
+
+    python -m specfit.replay recording=<id> selector=specfit gpu=rtx4090
+    python scripts/studies/study.py formats results/replays/<run id>
+
+The card of the replay's profile takes as many slots as fit (`cache_slots=fit`), experts have the
+bytes of the format, and every system decodes under real routes, one seed of each grafting. Texts
+and acceptances are the donor's in every format: what rounding does to them is not in here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from specfit.base.config import RunConfig
+from specfit.base.types import SpecfitError
+from specfit.decoding.memory_fit import placed, workload_context
+from specfit.decoding.replay.traced import GRAFTINGS
+from specfit.decoding.spec import profile_of
+from specfit.hardware.reference_models import BILLED_MODELS
+from specfit.report.degenerate import is_degenerate
+from specfit.storage.rows import load_run
+from specfit.workflows.simulate import simulate
+from specfit.workflows.studies.real_geometry import (
+    LEADING,
+    Line,
+    Routing,
+    base_of,
+    config_of,
+    routed,
+)
+
+FORMATS = {
+    "bf16": "qwen3-30b-a3b",
+    "fp8": "qwen3-30b-a3b-fp8",
+    "int4": "qwen3-30b-a3b-int4",
+}
+"""And the model that a forward is billed as."""
+
+FIXED_MS, LINK_GBPS = (20.0, 70.0), (12.0, 25.0)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Simulates every format under one routing, in any process."""
+
+    folder: Path
+
+    def __call__(self, routing: Routing) -> list[dict[str, Any]]:
+        base, donor = base_of(self.folder)
+        recording = routed(base, donor, routing)
+        found = []
+        for name, line in lines(base):
+            done = simulate(config_of(base, line), recording)
+            totals = {c: done.total(c) for c in ("cycles", "demand_experts", "hit_experts")}
+            cell = {**asdict(routing), **asdict(line), "format": name, "totals": totals}
+            found.append(cell | {"ns": done.sums["cycle_ns"].tolist()})
+        return found
+
+
+def lines(base: RunConfig) -> Iterator[tuple[str, Line]]:
+    """(format, setting) of each cell of a routing."""
+    for name, billed in FORMATS.items():
+        slots = slots_of(base, billed)
+        for fixed, link, system in product(FIXED_MS, LINK_GBPS, LEADING):
+            changes = {"gpu.billed": billed, "gpu.fixed_ms": fixed, "gpu.link_gbps": link}
+            yield name, Line(system, slots, changes, "formats")
+
+
+def slots_of(base: RunConfig, billed: str) -> int:
+    """What fits the profile's card. Raises SpecfitError where it has no known size."""
+    profile = profile_of(base.gpu)
+    if profile.memory_bytes is None:
+        raise SpecfitError(f"gpu={profile.name} has no memory_bytes to fit slots into; use rtx4090")
+    config = replace(base, gpu=replace(base.gpu, billed=billed))
+    context = workload_context(config, sys.maxsize)
+    cpu = torch.device("cpu")
+    return placed(BILLED_MODELS[billed], context, config, "modelled", cpu, profile).largest()
+
+
+def study(folder: Path) -> dict[str, Any]:
+    """The document that `table_formats` reads."""
+    base, donor = base_of(folder)
+    answered = [one for one in donor.requests if one.request is not None]
+    graftings = list(GRAFTINGS)[: None if len(answered) > 1 else 1]
+    todo = [Routing(graft) for graft in graftings]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        cells = [cell for found in pool.map(Worker(folder), todo) for cell in found]
+    outputs = [[int(token) for token in one.output_ids] for one in answered]  # type: ignore[union-attr]
+    return {
+        "info": asdict(load_run(folder).info),
+        "memory_bytes": base.gpu.memory_bytes,
+        "expert_bytes": {n: BILLED_MODELS[billed].expert_bytes for n, billed in FORMATS.items()},
+        "request_ids": [one.request_id for one in answered],
+        "degenerate": [
+            is_degenerate(ids, one.stop_reason) for ids, one in zip(outputs, answered, strict=True)
+        ],
+        "committed": [len(ids) - 1 for ids in outputs],
+        "cells": cells,
+    }
