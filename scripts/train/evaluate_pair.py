@@ -181,7 +181,7 @@ def routing_rows(s: routing.RouteStatistics) -> list[dict[str, Any]]:
         row(f"distinct experts of {span} tokens", f"{real} within 12 %", value, near)
     for slots, real in routing.REAL_HITS.items():
         value = s.hits[slots].mean()
-        row(f"LRU hits at {slots} slots", f"{real} within .04", value, abs(value - real) <= 0.04)
+        row(f"LRU hits at {slots} slots", f"{real} within 0.04", value, abs(value - real) <= 0.04)
     row("effective experts, least layer", ">= 64", s.effective.min(), s.effective.min() >= 64)
     row("effective experts, most", "<= 110", s.effective.max(), s.effective.max() <= 110)
     row("starved share, worst layer", "<= 0.15", s.starved.max(), s.starved.max() <= 0.15)

@@ -29,7 +29,7 @@ from specfit.storage.tables import MachineState
 
 PACKAGE = "package:"
 
-SHIPPED_TOKENIZERS = {"0175f4f5fb12e9ef": "package:weights/embedded/target"}
+SHIPPED_TOKENIZERS = {"84ef14ae3930d5d4": "package:weights/embedded/target"}
 """Digest -> the name under which ids have always known it."""
 
 

@@ -75,12 +75,10 @@ class TextWorkload:
         return replace(score, control=control)
 
     def _other_reference(self, request: Request) -> str | None:
-        """That of the example before, of the first one the second's: it does not depend on how
-        many are asked. None where there is one example only."""
+        """That of the example before, so that it does not depend on how many are asked; the first
+        one has none."""
         index = self._places[request.request_id]
-        other = index - 1 if index else 1
-        examples = self._rows.examples
-        return None if other >= len(examples) else self._prompting.reference_of(examples[other])
+        return self._prompting.reference_of(self._rows.examples[index - 1]) if index else None
 
     @cached_property
     def _places(self) -> dict[str, int]:

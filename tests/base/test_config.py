@@ -114,7 +114,7 @@ def test_cache_slots_is_a_value(said: str, meant: int | str) -> None:
 
 
 def test_a_dataset_gives_the_defaults_that_are_not_set() -> None:
-    assert (config().request_limit, config().new_tokens) == (20, 192)
+    assert (config().request_limit, config().new_tokens) == (20, 96)
     made = config("limit=3", "max_new_tokens=7")
     assert (made.request_limit, made.new_tokens) == (3, 7)
 
@@ -203,7 +203,7 @@ def test_keys_that_make_another_run_and_keys_that_do_not(settled) -> None:  # ty
 
 
 def test_saying_a_default_aloud_makes_no_other_run(settled) -> None:  # type: ignore[no-untyped-def]
-    said = ("max_new_tokens=192", "seed=0", "gpu=paper_main", "gpu.link_gbps=25", "selector.k=7")
+    said = ("max_new_tokens=96", "seed=0", "gpu=paper_main", "gpu.link_gbps=25", "selector.k=7")
     assert run_id(settled(*said), "c") == run_id(settled(), "c")
 
 

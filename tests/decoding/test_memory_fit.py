@@ -85,7 +85,7 @@ def test_parts_are_the_papers_numbers() -> None:
     assert rows["slots"] == pytest.approx(21.74, abs=0.01)
     assert rows["dense weights"] == pytest.approx(3.08, abs=0.01)
     assert rows["draft head"] == pytest.approx(1.04, abs=0.01)
-    assert rows["KV cache"] == pytest.approx(2 * 98304 * (1024 + 256 + 256) / 1e9)
+    assert rows["KV cache"] == pytest.approx(2 * 98304 * (1024 + 192 + 256) / 1e9)
 
 
 def test_an_ar_run_counts_the_head_too() -> None:
@@ -93,7 +93,7 @@ def test_an_ar_run_counts_the_head_too() -> None:
 
 
 def test_the_context_is_the_workloads() -> None:
-    assert workload_context(config(), 262144) == 1024 + 256 + 256
+    assert workload_context(config(), 262144) == 1024 + 192 + 256
     assert workload_context(config("dataset=cnn_dailymail"), 262144) == 2048 + 256 + 256
     assert workload_context(config(), 500) == 500
 

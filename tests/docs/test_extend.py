@@ -85,9 +85,12 @@ def test_a_cost_from_outside(runs: Runs, thrifty: Path, calibration: Path) -> No
 
 def test_a_policy_from_outside(runs: Runs, thrifty: Path) -> None:
     """Other experts go, and ids stay the target's."""
-    plain = runs.rows("selector=ar_cache", "cache_slots=6")
+    plain = runs.rows("selector=ar_cache", "cache_slots=6", "max_new_tokens=24")
     theirs = runs.rows(
-        "selector=ar_cache", "cache_slots=6", "policy=thrifty.policy:first_in_first_out"
+        "selector=ar_cache",
+        "cache_slots=6",
+        "max_new_tokens=24",
+        "policy=thrifty.policy:first_in_first_out",
     )
     assert plain.info.run_id != theirs.info.run_id
     assert [*map(list, theirs.requests["output_ids"])] == [*map(list, plain.requests["output_ids"])]

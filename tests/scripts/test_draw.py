@@ -37,6 +37,7 @@ def test_a_table_is_written_in_three_spellings_with_its_stamp(tmp_path: Path) ->
         "table_2.tex",
         "table_2_paper.csv",
         "table_2_ratios.csv",
+        "table_2_robust.csv",
     ]
     for path in tables.iterdir():
         text = path.read_text().replace("\\_", "_")

@@ -91,8 +91,10 @@ def uncached_ms(values: Values) -> float:
 
 def is_on_line(values: Values, usual: Values) -> bool:
     """Whether only fixed cost and link differ, and AR without a cache is as fast."""
-    apart = {key for key in usual if values.get(key) != usual[key]} - {"fixed_ms", "link_gbps"}
-    return not apart and abs(uncached_ms(values) / uncached_ms(usual) - 1) < SAME_AR
+    apart = {key for key in usual if values.get(key) != usual[key]}
+    if not apart <= {"fixed_ms", "link_gbps"}:
+        return False
+    return not apart or abs(uncached_ms(values) / uncached_ms(usual) - 1) < SAME_AR
 
 
 CACHED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specfit.base.config import RunConfig
@@ -119,7 +119,8 @@ def _recorded(one: Planned, results: Path, say: Say) -> Recording:
     assert one.work is not None and one.work.recording is not None, "planned for a replay"
     folder = results / "recordings" / one.work.recording
     if not (folder / MANIFEST).is_file():
-        spec = resolve(one.work.config)
+        # a policy of replays only has no run, and what moves experts no part in a recording
+        spec = resolve(replace(one.work.config, policy="lru"))
         longer = find_longer(results, recording_identity(spec))
         if longer is not None:
             return read_once(longer)
