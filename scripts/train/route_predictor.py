@@ -38,9 +38,9 @@ WORKLOADS = ("embedded_gsm8k", "embedded_news")
 class Requests:
     """Prompts of each split, in the order of WORKLOADS, and of the GSM8K file."""
 
-    train: tuple[int, int] = (100, 300)
-    development: tuple[int, int] = (20, 30)
-    gsm8k: int = 300  # of 7,473; the last 300 are in nothing that trains
+    train: tuple[int, int] = (300, 300)
+    development: tuple[int, int] = (40, 40)
+    gsm8k: int = 40  # of 7,473; the last 300 are in nothing that trains
 
 
 def parse() -> argparse.Namespace:

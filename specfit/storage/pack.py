@@ -186,7 +186,9 @@ def _write_rows(name: str, ordered: Sequence[tuple[PackedRun, Any]], path: Path)
         parts = []
         for row, rows in having[start : start + RUNS_PER_GROUP]:
             kind = pa.array([row.kind] * len(rows), pa.string())
-            parts.append(rows.add_column(0, pa.field(KIND, pa.string()), kind))
+            part = rows.add_column(0, pa.field(KIND, pa.string()), kind)
+            # rows that were packed before may hold nulls where fresh ones cannot
+            parts.append(part.cast(pa.schema([pa.field(f.name, f.type) for f in part.schema])))
         group = pa.concat_tables(parts).combine_chunks().replace_schema_metadata(None)
         if writer is None:
             writer = pq.ParquetWriter(
