@@ -68,7 +68,9 @@ FIGURES: Mapping[str, Make] = {
 }
 UNCOMMITTED: Mapping[str, str] = {
     "figure_acceptance": "real_geometry",
+    "figure_map": "map",
     "table_formats": "formats",
+    "table_map": "map",
     "table_real_geometry": "real_geometry",
     "table_validation": "real_geometry",
 }
