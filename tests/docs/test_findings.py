@@ -40,6 +40,36 @@ def test_every_finding_says_where_it_is_from() -> None:
     ("table", "chosen", "column", "shown"),
     [
         (
+            "table_movement",
+            {
+                "workload": "synthetic reports",
+                "profile": "as it is",
+                "setting": "routes=learned, prefetch=layer",
+            },
+            "over SpecFit",
+            "1.14",
+        ),
+        (
+            "table_movement",
+            {
+                "workload": "synthetic word problems",
+                "profile": "as it is",
+                "setting": "routes=learned, prefetch=layer",
+            },
+            "over SpecFit",
+            "1.17",
+        ),
+        (
+            "table_movement",
+            {
+                "workload": "synthetic reports",
+                "profile": "as it is",
+                "setting": "routes=learned, prefetch=layer",
+            },
+            "over EAGLE-3, prefetching alike",
+            "0.98",
+        ),
+        (
             "table_2_ratios",
             {"against": "EAGLE-3 + cache"},
             "tokens/s (modelled)",

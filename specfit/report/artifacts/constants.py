@@ -143,7 +143,7 @@ ALONG = (("specfit", "eagle3_cache"), ("specfit", "ar_cache"), ("eagle3_cache", 
 
 
 def _gain(runs: Sequence[SuiteRun], of: str, base: str) -> Interval:
-    return QUANTITIES["speed"].ratio(*(one(runs, system=name).rows for name in (of, base)))
+    return QUANTITIES["speed"].ratio(one(runs, system=of).rows, one(runs, system=base).rows)
 
 
 def table_constants(reader: ResultsReader) -> Table:
