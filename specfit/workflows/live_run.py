@@ -179,7 +179,7 @@ def next_commands(spec: Any, finished: Any) -> list[str]:
     rows = (
         (f"python -m specfit.show {finished.info.run_id}", "prompts, answers, accepted drafts"),
         (f"python -m specfit.explain {finished.info.run_id}", "every counter of this run"),
-        ("python -m specfit.advise dataset=embedded_news", "where plain decoding wins"),
+        ("python -m specfit.advise dataset=embedded_news", "does speculation pay on reports"),
         (
             "python -m specfit.doctor gpu=rtx4090 model=qwen3-30b-a3b drafter=redhat-eagle3",
             "a card of yours",
