@@ -64,7 +64,8 @@ class Scheme:
     def stored(
         self, weight: str, shape: tuple[int, ...], layout: Layout, headers: Headers
     ) -> tuple[Stored, ...]:
-        """Where each part of a quantised matrix lies, in the layout's order."""
+        """Where each part of a quantised matrix lies, in the layout's order. Asked only of
+        a scheme whose `layout` gives one, which this base's does not."""
         raise NotImplementedError
 
     def beside(self, weight: str) -> tuple[str, ...]:
@@ -117,5 +118,6 @@ class Scheme:
     # -- writing ---------------------------------------------------------------------------------
 
     def written(self, weight: str, matrix: torch.Tensor, layout: Layout) -> dict[str, torch.Tensor]:
-        """The tensors that stand for a matrix in a checkpoint of this scheme."""
+        """The tensors that stand for a matrix in a checkpoint of this scheme; for schemes
+        that the package writes."""
         raise NotImplementedError
