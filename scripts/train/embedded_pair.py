@@ -52,8 +52,8 @@ PLAN_DRAFTER = drafter.DrafterPlan()
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gsm8k-train", type=Path, help="GSM8K train.jsonl; rows but the last 200")
-    parser.add_argument("--minutes-target", type=float, default=61.0)
-    parser.add_argument("--minutes-drafter", type=float, default=1.6)
+    parser.add_argument("--steps-target", type=int, default=4006, help="of 4,096 tokens")
+    parser.add_argument("--steps-drafter", type=int, default=144, help="of 2,048 tokens")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--work", type=Path, default=REPOSITORY / "build/embedded")
@@ -71,8 +71,8 @@ class Job:
     out: Path
     seed: int
     threads: int
-    minutes_target: float
-    minutes_drafter: float
+    steps_target: int
+    steps_drafter: int
     sizes: Sizes
     gsm8k: mix.Gsm8k | None
 
@@ -109,7 +109,7 @@ def train_target(job: Job) -> None:
     development = job.held_out("development")
     text = job.stream("train")
     plan = target.TargetPlan()
-    target.train(job.work, model, text, development, plan, job.minutes_target, job.threads)
+    target.train(job.work, model, text, development, plan, job.steps_target, job.threads)
     target.save(model, job.target_folder)
 
 
@@ -134,7 +134,7 @@ def train_drafter(job: Job) -> None:
         [text, generated],
         job.held_out("development"),
         PLAN_DRAFTER,
-        job.minutes_drafter,
+        job.steps_drafter,
         job.threads,
     )
     drafter.save(head, model, job.work / "drafter")
@@ -182,13 +182,13 @@ def main() -> None:
         options.out,
         options.seed,
         options.threads,
-        options.minutes_target,
-        options.minutes_drafter,
+        options.steps_target,
+        options.steps_drafter,
         Sizes(),
         gsm8k,
     )
     if options.smoke:
-        job = replace(job, sizes=SMOKE_SIZES, minutes_target=0.05, minutes_drafter=0.05)
+        job = replace(job, sizes=SMOKE_SIZES, steps_target=2, steps_drafter=2)
     run = {
         "tokenizer": train_tokenizer,
         "target": train_target,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 from embedded.progress import (
-    Budget,
     Curve,
+    Stopwatch,
     learning_rate,
     load_checkpoint,
     save_checkpoint,
@@ -27,7 +27,7 @@ from specfit.models.drafter.head_config import default_aux_layers
 from specfit.models.drafter.training import TttBatch, ttt_losses
 
 CHECKPOINT_EVERY_S = 30
-REPORT_EVERY_S = 20
+REPORTS = 5
 DRAFT_VOCABULARY = 1024
 
 
@@ -129,10 +129,10 @@ def train(
     streams: list[Stream],
     development: dict[str, Stream],
     plan: DrafterPlan,
-    minutes: float,
+    steps: int,
     processes: int,
 ) -> None:
-    """Train until `minutes` are spent, batches from `streams` in turn; goes on from
+    """Train `steps` steps, batches from `streams` in turn; goes on from
     work/drafter.pt where that exists."""
     shared = DrafterWork(head, target, plan)
     optim = torch.optim.AdamW(
@@ -145,24 +145,24 @@ def train(
         optim.load_state_dict(state["optimizer"])
         step = state["step"]
     workers = Workers(shared, processes)
-    budget = Budget(minutes, state["elapsed_s"] if state else 0.0)
+    watch = Stopwatch(state["elapsed_s"] if state else 0.0)
     curve = Curve(work / "drafter_curve.csv")
-    saved_s = reported_s = budget.elapsed_s
-    while budget.fraction < 1.0:
-        rate = learning_rate(plan.peak_rate, step, plan.warmup_steps, budget.fraction)
+    saved_s = watch.elapsed_s
+    report_every = max(1, steps // REPORTS)
+    while step < steps:
+        rate = learning_rate(plan.peak_rate, step, plan.warmup_steps, step / steps)
         values = workers.gradients(*batch(streams, step, plan))
         update(optim, workers.parameters, rate, clip=0.5)
         step += 1
-        if budget.elapsed_s - reported_s > REPORT_EVERY_S or step == 1:
-            reported_s = budget.elapsed_s
-            report(head, target, development, curve, plan, step, values, reported_s)
-        if budget.elapsed_s - saved_s > CHECKPOINT_EVERY_S or budget.fraction >= 1.0:
-            saved_s = budget.elapsed_s
+        if step % report_every == 0 or step == 1:
+            report(head, target, development, curve, plan, step, values, watch.elapsed_s)
+        if watch.elapsed_s - saved_s > CHECKPOINT_EVERY_S or step == steps:
+            saved_s = watch.elapsed_s
             saved = {"model": head.state_dict(), "optimizer": optim.state_dict()}
             state = {**saved, "step": step, "elapsed_s": saved_s}
             save_checkpoint(work / "drafter.pt", state)
     workers.close()
-    report(head, target, development, curve, plan, step, values, budget.elapsed_s)
+    report(head, target, development, curve, plan, step, values, watch.elapsed_s)
 
 
 def batch(streams: list[Stream], step: int, plan: DrafterPlan) -> tuple[Tensor, Tensor]:

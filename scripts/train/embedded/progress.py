@@ -1,4 +1,4 @@
-"""Wall-clock budgets, checkpoints written by rename, and the small CSV curves."""
+"""Training time over resumed parts, checkpoints written by rename, and the small CSV curves."""
 
 from __future__ import annotations
 
@@ -13,22 +13,16 @@ import torch
 from torch import nn
 
 
-class Budget:
-    """Minutes of training, counted over every resumed part of it."""
+class Stopwatch:
+    """Seconds of training, counted over every resumed part of it."""
 
-    def __init__(self, minutes: float, elapsed_s: float = 0.0) -> None:
-        self.total_s = minutes * 60
+    def __init__(self, elapsed_s: float = 0.0) -> None:
         self._before_s = elapsed_s
         self._start_s = time.monotonic()
 
     @property
     def elapsed_s(self) -> float:
         return self._before_s + time.monotonic() - self._start_s
-
-    @property
-    def fraction(self) -> float:
-        """0 at the start, 1 when the budget is spent: what every schedule follows."""
-        return min(1.0, self.elapsed_s / self.total_s)
 
 
 def learning_rate(peak: float, step: int, warmup_steps: int, fraction: float) -> float:

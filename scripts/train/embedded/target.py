@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from embedded import experts, routing
 from embedded import tokenizer as tok
 from embedded.evaluate import Evaluation, evaluate
-from embedded.progress import Budget, Curve, learning_rate, load_checkpoint, save_checkpoint
+from embedded.progress import Curve, Stopwatch, learning_rate, load_checkpoint, save_checkpoint
 from embedded.stream import Stream
 from embedded.workers import Workers
 from torch import Tensor, nn
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 CHECKPOINT_EVERY_S = 120
-REPORT_EVERY_S = 120
+REPORTS = 30  # over a run; the routing losses are steered at each
 
 
 @dataclass(frozen=True)
@@ -254,10 +254,10 @@ def train(
     stream: Stream,
     development: dict[str, Stream],
     plan: TargetPlan,
-    minutes: float,
+    steps: int,
     processes: int,
 ) -> None:
-    """Train until `minutes` are spent; goes on from work/target.pt where that exists."""
+    """Train `steps` steps; goes on from work/target.pt where that exists."""
     optim = Optimizers(model, plan)
     state = load_checkpoint(work / "target.pt")
     step = tokens = 0
@@ -268,36 +268,37 @@ def train(
         step, tokens, is_aligned = state["step"], state["tokens"], state.get("is_aligned", False)
     steering = Steering(plan, state["steering"] if state else None)
     workers = Workers(TargetWork(model, plan), processes)
-    budget = Budget(minutes, state["elapsed_s"] if state else 0.0)
+    watch = Stopwatch(state["elapsed_s"] if state else 0.0)
     curve = Curve(work / "target_curve.csv")
-    saved_s = reported_s = budget.elapsed_s
-    while budget.fraction < 1.0:
-        if budget.fraction >= plan.align_at and not is_aligned:
+    saved_s = watch.elapsed_s
+    report_every = max(1, steps // REPORTS)
+    while step < steps:
+        if step >= plan.align_at * steps and not is_aligned:
             align(model, plan.align_by)
             is_aligned = True
-        rate = learning_rate(1.0, step, plan.warmup_steps, budget.fraction)
+        rate = learning_rate(1.0, step, plan.warmup_steps, step / steps)
         ids, assistant = stream.batch(step, plan.tokens_per_step)
         losses = workers.gradients(
             ids, assistant, (steering.balance_weight, steering.novelty_weight)
         )
         optim.step(workers.parameters, rate)
         step, tokens = step + 1, tokens + ids[:, 1:].numel()
-        if budget.elapsed_s - reported_s > REPORT_EVERY_S or step == 1:
-            reported_s = budget.elapsed_s
+        if step % report_every == 0 or step == 1:
+            shown = losses | vars(steering)
             statistics = report(
-                model, development, curve, losses | vars(steering), step, tokens, rate, reported_s
+                model, development, curve, shown, step, tokens, rate, watch.elapsed_s
             )
             if step > 1:
                 steering.move(statistics)
-        if budget.elapsed_s - saved_s > CHECKPOINT_EVERY_S or budget.fraction >= 1.0:
-            saved_s = budget.elapsed_s
+        if watch.elapsed_s - saved_s > CHECKPOINT_EVERY_S or step == steps:
+            saved_s = watch.elapsed_s
             saved = {"model": model.state_dict(), "optimizer": optim.state_dict()}
             counts = {"step": step, "tokens": tokens, "elapsed_s": saved_s}
             counts["is_aligned"] = is_aligned
             save_checkpoint(work / "target.pt", {**saved, **counts, "steering": vars(steering)})
     workers.close()
     losses |= vars(steering)
-    report(model, development, curve, losses, step, tokens, rate, budget.elapsed_s)
+    report(model, development, curve, losses, step, tokens, rate, watch.elapsed_s)
 
 
 class TargetWork:
