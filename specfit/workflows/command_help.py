@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, dataclass
 from typing import Any
 
 from specfit.base.config import declared
+from specfit.workflows.completion import groups
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ ABOUT: dict[str, About] = {
         "Tries every setting on a short recording and says which is fastest and whether "
         "speculation pays.",
         (
-            ("dataset=embedded_news", "where plain decoding is as fast"),
+            ("dataset=embedded_news", "reports, not word problems"),
             ("gpu=rtx4090 gpu.link_gbps=25", "at the slots that fit that card"),
         ),
         (
@@ -90,12 +91,18 @@ def help_template(command: str) -> str:
         (
             f"{typed} group=choice key=value ..",
             *("", about.purpose, "", *examples),
-            *("", "Groups and their choices:", "", "$APP_CONFIG_GROUPS"),
-            *("Values, with their defaults (a group's file may set another; null is none):", ""),
+            *("", "Groups and their choices:", "", *_choices(about)),
+            *("", "Values, with their defaults (null: none; ...: from its group's file):", ""),
             *_values(about),
             *("", "--cfg job prints the config that the arguments give."),
         )
     )
+
+
+def _choices(about: About) -> Iterator[str]:
+    for name, choices in groups().items():
+        if name not in about.hides:
+            yield f"  {name}={', '.join(choices)}"
 
 
 def _values(about: About) -> Iterator[str]:

@@ -40,6 +40,8 @@ def test_what_is_hidden_is_a_key_and_what_is_read_is_shown() -> None:
     assert "\n  record.batch" not in help_template("run")
     assert "\n  selector.k" in help_template("run")
     assert "lru" in help_template("run") and "trace=" not in help_template("doctor")
+    assert "\n  selector=ar, " in help_template("run")
+    assert "\n  selector=" not in help_template("advise"), "advise decides it"
 
 
 def test_an_experiment_is_a_suite_and_the_suites_are_named() -> None:

@@ -230,7 +230,7 @@ def _tree(panel: Any, a: Anatomy, context: str | None) -> None:
     panel.margins(x=0.06, y=0.09)
     panel.grid(False)
     panel.spines["left"].set_visible(False)
-    said = f" after “…{_word(context)}”" if context else ""
+    said = f"\nafter “…{_word(context)}”" if context else ""
     panel.set_title(f"drafted tree and what is verified{said}", fontsize=8.5)
     handles = [
         dot("verified", TAKEN, 0.8),
@@ -243,7 +243,7 @@ def _tree(panel: Any, a: Anatomy, context: str | None) -> None:
         f"Beside a node: its token and the drafter's probability of the path to it.\n"
         f"In a node: the distinct experts that verifying it adds.\n"
         f"{taken} verified, {a.committed - 1} accepted + 1 of the target's own = {a.committed} "
-        f"tokens committed.\n"
+        f"token{'s' if a.committed > 1 else ''} committed.\n"
         f"Verifying needs {a.union} experts: {a.hits} on the device, {a.copies} copied."
     )
     panel.set_xlabel(text, fontsize=7.5, labelpad=34)

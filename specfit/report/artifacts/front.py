@@ -14,7 +14,7 @@ from specfit.report.paper_values import Claim, claims_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
 from specfit.report.robustness import Robustness, robustness
-from specfit.report.styles import Workload, style_of, workload_of
+from specfit.report.styles import PAPER_WORKLOADS, Workload, style_of, workload_of
 from specfit.report.table_format import change, measured
 
 SUITES = ("table_2", "table_3")
@@ -87,15 +87,11 @@ def readme_table(reader: ResultsReader) -> str:
     """Markdown: each quantity, the paper's value and ours for both workloads, and the clock."""
     runs = {suite: runs_of(reader, suite) for suite in SUITES}
     every = [run for one in runs.values() for run in one.values()]
-    named = [workload_in(one).label for one in runs.values()]
-    heads = [
-        "",
-        *(f"{words}: {whose}" for words in named for whose in ("paper", "ours")),
-    ]
-    rows = [[*heads, "clock of ours"], ["---", *["---:"] * 4, "---"]]
+    heads = [head for one in runs.values() for head in _heads(workload_in(one))]
+    rows = [["", *heads, "clock of ours"], ["---", *["---:"] * 4, "---"]]
     for system, quantity, against in LINES:
-        name = f"{style_of(system).label}, {NAMES[quantity]}"
-        cells = [name if against is None else f"{name}, against {style_of(against).label}"]
+        over = "" if against is None else f" over {style_of(against).label}"
+        cells = [f"{style_of(system).label}{over}, {NAMES[quantity]}"]
         for suite in SUITES:
             claim = _claim(suite, system, quantity, against)
             ours = ours_of(claim, runs[suite])
@@ -106,34 +102,39 @@ def readme_table(reader: ResultsReader) -> str:
             cells += [published + "*" * (claim.inferred and published != "-"), _bold(value, bold)]
         rows.append([*cells, words_of(every)])
         if (system, quantity, against) == HEADLINE:
-            rows += _robust(runs, name, words_of(every))
-            rows += _over_pairs(reader, name, words_of(every))
+            rows += _robust(runs, words_of(every))
+            rows += _over_pairs(reader, words_of(every))
     rows.append(["SpecFit: requests with the ids of AR", *_ids(runs), "-"])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
 
-def _robust(runs: dict[str, Any], name: str, timed: str) -> list[list[str]]:
-    """The headline without degenerate outputs, and without any one request."""
+def _heads(workload: Workload) -> tuple[str, str]:
+    """Above the paper's values and above ours, each with the texts they are of."""
+    paper = PAPER_WORKLOADS.get(workload.stands_for or "", workload.short)
+    return f"paper: {paper}", f"ours: {workload.short}"
+
+
+def _robust(runs: dict[str, Any], timed: str) -> list[list[str]]:
+    """The headline without degenerate outputs, where there are any, and without any one request."""
     found = [robustness(one["specfit"], one["eagle3_cache"]) for one in runs.values()]
     without = [f"{measured(one.without, change).text}, n = {one.without.n}" for one in found]
-    spans = [_span(one) for one in found]
+    said = {"the same, any one request left out": [_span(one) for one in found]}
+    if any(one.degenerate for one in found):
+        said = {"the same, degenerate outputs left out": without} | said
     return [
-        [f"{name}, {what}", *(cell for text in texts for cell in ("-", text)), timed]
-        for what, texts in (
-            ("the same without degenerate outputs", without),
-            ("the same without any one request", spans),
-        )
+        [what, *(cell for text in texts for cell in ("-", text)), timed]
+        for what, texts in said.items()
     ]
 
 
-def _over_pairs(reader: ResultsReader, name: str, timed: str) -> list[list[str]]:
+def _over_pairs(reader: ResultsReader, timed: str) -> list[list[str]]:
     """The headline of every pair that the rows hold; nothing where they hold one."""
     found = [pairs_of(reader, suite) for suite in SUITES]
     if not all(one.others for one in found):
         return []
     ranges = [one.range(speed_over("eagle3_cache"), change).text for one in found]
     cells = (cell for text in ranges for cell in ("-", text))
-    return [[f"{name}, {found[0].heading} (training seeds)", *cells, timed]]
+    return [[f"the same, {found[0].heading}", *cells, timed]]
 
 
 def _span(one: Robustness) -> str:

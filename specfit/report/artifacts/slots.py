@@ -325,11 +325,11 @@ def _lines(panel: Any, found: list[Point], quantity: str, place: dict[int, int])
 
 
 def _paper(panel: Any, workload: Workload, quantity: str, place: dict[int, int]) -> None:
+    """The paper's values over EAGLE-3 at the same slots; those over another system have no place
+    here."""
     for claim in claims_of("figure_4"):
-        if (claim.workload, claim.quantity) == (
-            workload.stands_for,
-            quantity,
-        ) and claim.slots in place:
+        is_shown = (claim.workload, claim.quantity) == (workload.stands_for, quantity)
+        if is_shown and claim.against in ("eagle3_cache", "eagle3") and claim.slots in place:
             panel.plot(
                 place[claim.slots],
                 percent(claim.value),

@@ -421,8 +421,9 @@ def _gains(axes: Any, ratios: dict, told: dict[str, float]) -> None:
             mark(axes, 100 * (told[name] - 1), row + LANE)
         axes.text(
             0.02,
-            row - LANE,
+            row - 0.36,
             QUANTITIES[name].label,
+            va="center",
             fontsize=7.5,
             transform=axes.get_yaxis_transform(),
         )

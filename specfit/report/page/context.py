@@ -141,9 +141,10 @@ def card(name: str, first: SuiteRun, runs: Mapping[str, RunRows]) -> Values:
         )
     run = runs["specfit"]
     found = robustness(run, runs["eagle3_cache"])
+    gain = measured(found.without, factor).text
+    without = f"{gain} without {found.degenerate} degenerate outputs, " if found.degenerate else ""
     return {
-        "robust": f"SpecFit over {style_of('eagle3_cache').label}: "
-        f"{measured(found.without, factor).text} without {found.degenerate} degenerate outputs, "
+        "robust": f"SpecFit over {style_of('eagle3_cache').label}: {without}"
         f"{found.span or '-'} without any one request",
         "artifact": name,
         "workload": first.workload.label,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from specfit.report.artifacts.slots import (
     bounds,
+    paint,
+    percent,
     points,
     slots_paper_sheet,
     slots_sheet,
@@ -15,6 +18,7 @@ from specfit.report.artifacts.slots import (
     trends_sheet,
 )
 from specfit.report.paper_values import claims_of, trends
+from specfit.report.styles import PAPER
 from tests.report.artifacts.members import decoding, member, texts
 
 
@@ -89,6 +93,17 @@ def test_a_trend_is_a_ratio_of_gains_with_a_verdict_of_its_own() -> None:
     assert told["SpecFit: cycle time (modelled) over EAGLE-3's, 12 slots over 48 slots"] == (
         "as the control"
     )
+
+
+def test_the_papers_diamonds_are_its_gains_over_eagle3_alone() -> None:
+    """Its SpecFit at 48 slots over SpecFit without a cache is a claim, and no point here."""
+    sheet = Figure()
+    paint(sheet, points(by_slots()))
+    shown = [line for line in sheet.axes[0].lines if line.get_marker() == PAPER.marker]
+    gains = {line.get_ydata()[0] for line in shown if line.get_markerfacecolor() == "white"}
+    told = [c for c in claims_of("figure_4") if c.quantity == "speed" and c.slots != 24]
+    assert gains == {percent(c.value) for c in told if c.against != "specfit_uncached"}
+    assert len(gains) == len(told) - 1
 
 
 def test_a_bound_is_eagle3_without_its_copies() -> None:
