@@ -16,8 +16,9 @@ from tests.fakes.layer_kernels import TorchLayerKernels
 
 OURS, THEIRS = TritonLayerKernels(), TorchLayerKernels()
 EPS = 1e-6
-# One unit in the last place: sums are added up in another order.
-LIMITS = {torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
+# Sums are added up in another order, and the interpreter (Triton 3.7) cuts bfloat16 off where a
+# device rounds: up to three such cuts of 2**-7 in a result.
+LIMITS = {torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 2**-5}
 HEADS, KV_HEADS, DEPTH, CAPACITY = 6, 2, 20, 11
 
 
@@ -36,7 +37,8 @@ def norm_case(dtype: torch.dtype, updated: bool) -> bool:
         kernels.norm(hidden, given, weight, EPS, residual, normed)
         made.append((residual, normed))
     (residual, normed), (other, expected) = made
-    return torch.equal(residual, other) and close(normed, expected, dtype)
+    same = dtype == torch.bfloat16 or torch.equal(residual, other)
+    return same and close(residual, other, dtype) and close(normed, expected, dtype)
 
 
 def rotate_case(dtype: torch.dtype) -> bool:

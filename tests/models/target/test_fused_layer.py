@@ -128,7 +128,8 @@ def test_what_an_earlier_request_left_is_cleared(small: LoadedModel) -> None:
     target = resident_target(small, TorchLayerKernels(), RecordedCapture())
     target.prefill(np.arange(40))
     expected = verify(target, 3).features
-    target._kv._stored[:, :, :, 60:] = float("nan")  # type: ignore[index]
+    with torch.inference_mode():
+        target._kv._stored[:, :, :, 60:] = float("nan")  # type: ignore[index]
     assert torch.equal(verify(target, 3).features, expected)
 
 
@@ -215,3 +216,18 @@ def test_kernels_agree_with_transformers_in_the_interpreter() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("right") == 3 * 5 + 1
+
+
+@pytest.mark.slow
+def test_the_compiler_takes_them_for_gpus_that_are_not_here() -> None:
+    """Machine code of four compute capabilities, in bfloat16 and float32."""
+    pytest.importorskip("triton")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.models.target.compile_layer_kernels"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(" bytes") == 4 * 4 * 2
