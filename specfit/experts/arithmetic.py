@@ -130,7 +130,7 @@ class Downloads:
         self._arrived: torch.cuda.Event | None = None
 
     def __call__(self, values: torch.Tensor) -> IntArray:
-        """int64 of any shape; the array is the caller's own: graphs write their routes to one place."""
+        """int64 of any shape -> an array of the caller's own: graphs write routes to one place."""
         if not values.is_cuda:
             return values.numpy().copy()
         if self._pinned is None or len(self._pinned) < values.numel():

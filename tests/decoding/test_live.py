@@ -45,7 +45,7 @@ def test_jobs_of_a_sweep_share_one_store_and_another_model_replaces_it(pair: Pai
 
 
 def test_graphs_are_refused_where_there_is_no_gpu(pair: Pair) -> None:
-    with pytest.raises(SpecfitError, match="needs device=cuda; use gpu.graphs=false"):
+    with pytest.raises(SpecfitError, match=r"needs device=cuda; use gpu.graphs=false"):
         live.build_runtime(facts_of(pair, "gpu.graphs=true"), 4, drafts=False)
 
 

@@ -83,7 +83,7 @@ class _Recorder(Dispatched):
 
 
 class RecordedCapture:
-    """What a CUDA graph is, on a CPU: the same operations on the same tensors with the same numbers,
+    """What a CUDA graph is, on a CPU: the same operations on the same tensors with equal numbers,
     whatever the code around them has come to mean since. A recording is run as it is made, which
     CUDA does not do; what it wrote is spoilt."""
 

@@ -1,4 +1,4 @@
-"""A decoder layer of the Qwen3 MoE kind for a few rows on a GPU, around its experts, in few launches.
+"""A decoder layer of the Qwen3 MoE kind for few rows on a GPU, around its experts, in few launches.
 
 The class of transformers launches some sixty small kernels a layer, each several microseconds of
 the host. Here it is ten: norm, one projection to queries, keys and values, one kernel that norms,
@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import torch
 from torch.nn import functional as F
 
-from specfit.models.target.attention import MOST_ROWS
 from specfit.models.target.kv import KVCache
 
 KNOWN = "Qwen3MoeDecoderLayer"

@@ -30,7 +30,6 @@ from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
 from specfit.models.target.masks import causal_mask, tree_mask, windowed
 
-
 Step = Callable[[int, torch.Tensor], torch.Tensor]
 """Of a layer's index and what enters it [1, T, H] -> what leaves it."""
 
@@ -68,14 +67,17 @@ class OffloadedTarget:
             from specfit.models.target.compiled_layer import compiled_layers
 
             self._layers = compiled_layers(self._decoder, self.cache_argument)
-        fuses = kernels is not None and fusable(self._decoder)
-        self._fused = FusedLayers(self._decoder, kernels) if fuses else None
+        self._fused: FusedLayers | None = None
+        if kernels is not None and fusable(self._decoder):
+            self._fused = FusedLayers(self._decoder, kernels)
         if capture is not None and self._fused is None:
             raise SpecfitError(
-                "gpu.graphs=true captures the fused layers of Qwen3 MoE targets, which need Triton; "
-                "this target runs without them, so use gpu.graphs=false"
+                "gpu.graphs=true captures fused layers, which Triton and a Qwen3 MoE target have; "
+                "this target runs without, so use gpu.graphs=false"
             )
-        self._graphs = capture and LayerGraphs(self._fused, self._kv, capture)
+        self._graphs: LayerGraphs | None = None
+        if capture is not None and self._fused is not None:
+            self._graphs = LayerGraphs(self._fused, self._kv, capture)
         self._upload = Uploads(device)
 
     @property

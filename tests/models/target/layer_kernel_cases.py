@@ -1,7 +1,7 @@
 """Runs in a process of its own under TRITON_INTERPRET=1: the layer's kernels against transformers'
 operations, in the same dtype.
 
-`python -m tests.models.target.layer_kernel_cases` prints one line a case; exit code 1: one is wrong.
+`python -m tests.models.target.layer_kernel_cases` prints a line a case; exit code 1: one is wrong.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def no_number_case() -> bool:
     logits[1, 4] = float("inf")
     ids, weights = torch.zeros(2, 5, dtype=torch.long), torch.zeros(2, 5)
     OURS.route(logits, True, ids, weights)
-    within = all(len(set(row)) == 5 and 0 <= min(row) and max(row) < 22 for row in ids.tolist())
+    within = all(len(set(row)) == 5 and min(row) >= 0 and max(row) < 22 for row in ids.tolist())
     return within and bool(weights.isnan().any(dim=1).all())
 
 

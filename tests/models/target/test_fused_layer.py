@@ -169,7 +169,9 @@ def test_a_forward_of_48_layers_takes_at_most_1300_launches(
     loaded = as_on_a_gpu(48)
     plain = count(resident_target(loaded), rows, monkeypatch)
     fused = count(resident_target(loaded, TorchLayerKernels()), rows, monkeypatch)
-    graphs = count(resident_target(loaded, TorchLayerKernels(), RecordedCapture()), rows, monkeypatch)
+    graphs = count(
+        resident_target(loaded, TorchLayerKernels(), RecordedCapture()), rows, monkeypatch
+    )
     for name, launches in (("plain", plain), ("fused", fused), ("graphs", graphs)):
         print(f"{rows} rows, {name}: {launches.total} {dict(launches.counts.most_common())}")
     assert plain.total > 2500
