@@ -1,9 +1,9 @@
 """Counts what a forward would launch on a GPU, on a CPU: operations that reach the dispatcher.
 
 An operation that only makes a view or a tensor without contents launches nothing. Composite ones
-are taken apart, as the dispatcher does outside inference mode. Triton kernels do not reach it: their
-callers are wrapped. Three things are free on a CPU and are counted by hand: inputs sent up, routes
-read, and a graph that is replayed.
+are taken apart, as the dispatcher does outside inference mode. Triton kernels do not reach it:
+their callers are wrapped. Three things are free on a CPU and are counted by hand: inputs sent up,
+routes read, and a graph that is replayed.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def test_what_an_earlier_request_left_is_cleared(small: LoadedModel) -> None:
 
 
 def test_a_target_without_fused_layers_cannot_be_captured(small: LoadedModel) -> None:
-    with pytest.raises(SpecfitError, match="gpu.graphs=true captures .* use gpu.graphs=false"):
+    with pytest.raises(SpecfitError, match=r"gpu.graphs=true captures .* use gpu.graphs=false"):
         resident_target(small, None, RecordedCapture())
 
 
@@ -167,10 +167,10 @@ def test_a_forward_of_48_layers_takes_at_most_1300_launches(
 ) -> None:
     """Of Qwen3-30B's layers in bfloat16, beside its experts; one upload, and one read a layer."""
     loaded = as_on_a_gpu(48)
-    plain = count(resident_target(loaded), rows, monkeypatch)
-    fused = count(resident_target(loaded, TorchLayerKernels()), rows, monkeypatch)
-    graphs = count(
-        resident_target(loaded, TorchLayerKernels(), RecordedCapture()), rows, monkeypatch
+    forms: list[tuple[Any, ...]] = [(), (TorchLayerKernels(),)]
+    forms.append((TorchLayerKernels(), RecordedCapture()))
+    plain, fused, graphs = (
+        count(resident_target(loaded, *form), rows, monkeypatch) for form in forms
     )
     for name, launches in (("plain", plain), ("fused", fused), ("graphs", graphs)):
         print(f"{rows} rows, {name}: {launches.total} {dict(launches.counts.most_common())}")
