@@ -138,6 +138,11 @@ def refuse_unlivable(spec: LiveRunSpec) -> None:
         raise SpecfitError(
             "gpu.graphs=true captures CUDA graphs and needs device=cuda; use gpu.graphs=false"
         )
+    if spec.config.gpu.graphs and spec.config.gpu.kernel == "loop":
+        raise SpecfitError(
+            "gpu.graphs=true captures fused layers, which gpu.kernel=loop leaves out; use "
+            "gpu.kernel=auto"
+        )
 
 
 def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:

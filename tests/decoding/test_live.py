@@ -49,6 +49,12 @@ def test_graphs_are_refused_where_there_is_no_gpu(pair: Pair) -> None:
         live.build_runtime(facts_of(pair, "gpu.graphs=true"), 4, drafts=False)
 
 
+def test_graphs_are_refused_of_layers_that_are_not_fused(pair: Pair) -> None:
+    spec = facts_of(pair, "gpu.graphs=true", "gpu.kernel=loop")
+    with pytest.raises(SpecfitError, match=r"gpu.kernel=loop leaves out; use gpu.kernel=auto"):
+        live.refuse_unlivable(replace(spec, device=torch.device("cuda")))
+
+
 def test_layers_are_fused_on_a_gpu_and_never_on_a_cpu(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
