@@ -154,6 +154,27 @@ def kernels(check: Check) -> tuple[bool | None, Figures]:
     return accurate and met, figures
 
 
+def layers(check: Check) -> tuple[bool | None, Figures]:
+    """Fused layers and graphs of two layers in the 30B's shapes against transformers' own: errors
+    and routes in float32, milliseconds in bfloat16 as well."""
+    from scripts.device.layers import ERROR_GOAL, compare
+    from specfit.decoding.live import build_runtime, fused_layers
+
+    if check.device.type != "cuda":
+        return None, {"skipped": "graphs need a CUDA device; recorded operations stand in"}
+    figures: Figures = {"error_goal": ERROR_GOAL}
+    for dtype in ("float32", "bfloat16"):
+        model = [*dummy_model(check), "model.num_layers=2", "model.routing=weights"]
+        spec = check.spec([*model, f"model.dtype={dtype}", "selector=ar_cache", "gpu.graphs=true"])
+        kernels, capture = fused_layers(spec)
+        if kernels is None or capture is None:
+            return False, {"error": "Triton is not installed"}
+        runtime = build_runtime(spec, spec.geometry.experts, drafts=False)
+        figures[dtype] = compare(runtime, kernels, capture, check.device)
+    exact = all(r["error"] <= ERROR_GOAL and r["equal_routes"] == 1.0 for r in figures["float32"])
+    return exact, figures
+
+
 def probe(check: Check) -> tuple[bool | None, Figures]:
     """The machine's constants, and the modelled clock against the measured one (goal 10 %; the few
     cycles of a rehearsal are not judged)."""
@@ -207,12 +228,15 @@ def dummy(check: Check) -> tuple[bool | None, Figures]:
         "specfit_48": ("specfit", 48),
         "ar_resident": ("ar_cache", "all" if small else "fit"),
     }
+    if check.device.type == "cuda":
+        trials["ar_graphs"] = trials["ar_resident"]
     for name, (selector, slots) in trials.items():
         left = check.options.budget - check.elapsed
         if left < 30 and not small:
             figures[name] = "not run: out of time"
             continue
-        rows = check.run([*shared, f"selector={selector}", f"cache_slots={slots}"])
+        graphs = [f"gpu.graphs={str(name == 'ar_graphs').lower()}"]
+        rows = check.run([*shared, *graphs, f"selector={selector}", f"cache_slots={slots}"])
         figures[name] = numbers(rows)
         if name == "ar_48":  # what a cycle costs without its copies, and a copy
             row = figures[name]
@@ -249,6 +273,7 @@ def numbers(rows: Any) -> Figures:
         "committed_per_cycle": s.committed_per_cycle,
         "verified_per_cycle": s.verified_per_cycle,
         "cycle_ms": t.sum("cycle_ns") / t.sum("cycles") / 1e6,
+        "beside_ms": beside_ms(rows),
         "wait_ms": None if s.wait_ns_per_cycle is None else s.wait_ns_per_cycle / 1e6,
         "mb_per_cycle": t.sum("transferred_bytes") / t.sum("cycles") / 1e6,
         # Beside the speed of a copy: the link's share of the time it could have been used in.
@@ -260,13 +285,19 @@ def numbers(rows: Any) -> Figures:
     }
 
 
+def beside_ms(rows: Any) -> float:
+    """Median decode cycle without its waits: the few that capture graphs are not the median."""
+    decode = rows.cycles[rows.cycles["cycle"] > 0]
+    return float((decode["cycle_ns"] - decode["transfer_wait_ns"]).median() / 1e6)
+
+
 BESIDE_MS = 15.0
 """What a forward of 48 layers may take beside its transfers."""
 
 
 def judge(check: Check, figures: Figures) -> tuple[bool | None, Figures]:
     """An uncached AR cycle takes at most its bytes over the pinned bandwidth, plus 15 ms; one with
-    its experts resident takes 15 ms beside what it waits."""
+    its experts resident and graphs takes 15 ms beside what it waits."""
     if check.device.type != "cuda" or not isinstance(figures.get("ar"), dict):
         return None, figures
     from specfit.hardware.bandwidth import measure_link
@@ -278,11 +309,10 @@ def judge(check: Check, figures: Figures) -> tuple[bool | None, Figures]:
     figures["copies_at_share_of_pinned"] = (row["achieved_h2d_gbps"] or 0.0) / gbps
     figures["verify_at_share_of_pinned"] = (row["verify_gbps"] or 0.0) / gbps
     met = row["cycle_ms"] <= bound and figures["copies_at_share_of_pinned"] >= 0.95
-    resident = figures.get("ar_resident")
-    if isinstance(resident, dict):
-        beside = resident["cycle_ms"] - (resident["wait_ms"] or 0.0)
-        figures |= {"resident_beside_ms": beside, "resident_goal_ms": BESIDE_MS}
-        met = met and beside <= BESIDE_MS
+    graphs = figures.get("ar_graphs")
+    if isinstance(graphs, dict):
+        figures |= {"resident_beside_ms": graphs["beside_ms"], "resident_goal_ms": BESIDE_MS}
+        met = met and graphs["beside_ms"] <= BESIDE_MS
     return met, figures
 
 
@@ -297,6 +327,7 @@ def peak_gb() -> float | None:
 SECTIONS = {
     "equality": equality,
     "kernels": kernels,
+    "layers": layers,
     "probe": probe,
     "low_precision": low_precision,
     "dummy": dummy,

@@ -191,9 +191,15 @@ class GpuConfig(Section):
     memory_bytes: int | None = None
     kernel: str = key(
         "auto",
-        "of the experts",
+        "of the experts; loop: on a GPU the other layers are transformers' own as well",
         one_of=("auto", "loop", "triton", "compiled"),
         hash_default="auto",
+        measured=False,
+    )
+    graphs: bool = key(
+        False,
+        "a CUDA graph per layer between two expert phases, for up to 8 rows",
+        hash_default=False,
         measured=False,
     )
     link_gbps_cap: float | None = key(

@@ -122,6 +122,7 @@ def _measure(reading: Reading, text: Text) -> tuple[FloatArray, FloatArray]:
         true = tokens[rows + 2 + step]
         log_probs = logits[0, rows].float().log_softmax(-1)
         found = log_probs.gather(-1, place[true].clamp(min=0)[:, None])[:, 0]
+        found = found.nan_to_num(LEAST_LOG_PROB)  # of a head that overflows
         total += torch.where(place[true] >= 0, found, LEAST_LOG_PROB).clamp(min=LEAST_LOG_PROB)
         leads &= said[log_probs.argmax(-1)] == true
         accepted += leads

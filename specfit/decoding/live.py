@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -42,6 +43,8 @@ from specfit.models.routes.markov import MarkovRoutes
 from specfit.models.routes.predictor import load_predictor
 from specfit.models.target.dummy import RandomCheckpoint, load_random
 from specfit.models.target.forced import ForcedTarget
+from specfit.models.target.fused_layer import LayerKernels
+from specfit.models.target.graphs import Capture, CudaCapture
 from specfit.models.target.loading import LoadedModel, load_model
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.storage.tables import MachineState
@@ -131,6 +134,15 @@ def refuse_unlivable(spec: LiveRunSpec) -> None:
             f"miss={spec.config.miss} is modelled so far and needs device=cpu; on a GPU use "
             "miss=transfer"
         )
+    if spec.config.gpu.graphs and spec.device.type != "cuda":
+        raise SpecfitError(
+            "gpu.graphs=true captures CUDA graphs and needs device=cuda; use gpu.graphs=false"
+        )
+    if spec.config.gpu.graphs and spec.config.gpu.kernel == "loop":
+        raise SpecfitError(
+            "gpu.graphs=true captures fused layers, which gpu.kernel=loop leaves out; use "
+            "gpu.kernel=auto"
+        )
 
 
 def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
@@ -144,7 +156,8 @@ def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
     head = _head(spec, loaded) if drafts and scripts is None else None
     engine = build_engine(spec, loaded, slots)
     aux_layers = head.config.aux_layer_ids if head is not None else ()
-    parts = loaded, engine, aux_layers, spec.config.prefill_chunk, spec.device
+    fused = fused_layers(spec)
+    parts = loaded, engine, aux_layers, spec.config.prefill_chunk, spec.device, *fused
     if scripts is not None and spec.config.drafter.force:
         target: OffloadedTarget = ForcedTarget(*parts, scripts=scripts)
     else:
@@ -184,6 +197,17 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
     if spec.config.model.routing == "markov":
         engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, spec.config.seed)
     return engine
+
+
+def fused_layers(spec: LiveRunSpec) -> tuple[LayerKernels | None, Capture | None]:
+    """On a GPU with Triton: the kernels that layers are fused with, and how graphs are captured."""
+    gpu = spec.config.gpu
+    capture = CudaCapture(spec.device) if gpu.graphs else None
+    if spec.device.type != "cuda" or gpu.kernel == "loop" or find_spec("triton") is None:
+        return None, capture
+    from specfit.models.target.layer_kernels import TritonLayerKernels
+
+    return TritonLayerKernels(), capture
 
 
 def copy_engine(

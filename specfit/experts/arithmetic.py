@@ -120,3 +120,25 @@ class Uploads:
         here = self._pinned[: len(values)]
         here.numpy()[:] = values
         return here.to(self._device, non_blocking=True)
+
+
+class Downloads:
+    """Small index tables to the host: on CUDA one copy to a pinned buffer, and a wait for it."""
+
+    def __init__(self) -> None:
+        self._pinned: torch.Tensor | None = None
+        self._arrived: torch.cuda.Event | None = None
+
+    def __call__(self, values: torch.Tensor) -> IntArray:
+        """int64 of any shape -> an array of the caller's own: graphs write routes to one place."""
+        if not values.is_cuda:
+            return values.numpy().copy()
+        if self._pinned is None or len(self._pinned) < values.numel():
+            self._pinned = torch.empty(2 * values.numel(), dtype=torch.int64, pin_memory=True)
+            self._arrived = torch.cuda.Event()
+        assert self._arrived is not None
+        here = self._pinned[: values.numel()].view(values.shape)
+        here.copy_(values, non_blocking=True)
+        self._arrived.record()
+        self._arrived.synchronize()
+        return here.numpy().copy()

@@ -60,11 +60,16 @@ class _Copy:
 
 @dataclass
 class _Layer:
-    """Three timed points of the compute lane, whatever the number of copies.
+    """Four timed points of the compute lane at most, whatever the number of copies.
 
     `begin`, where the copies may start; `waits_from`, where the lane has nothing left but what
     travels; `arrived`, where the last copy is here; `ends`, after the last run. The runs between
     two waits are not waiting: each is taken to last as long as the one after the last wait.
+
+    Fewer would not do. Copies need `begin` to keep their order, and the link's busy time starts
+    there. A wait is the stretch between two points, and hits run before it, so it cannot start at
+    `begin`. Without `ends` the runs between arrivals would count as waiting; it is recorded only
+    where there are several. All hits need no point but `begin`.
     """
 
     begin: Any

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from specfit.base.types import ForwardTrace, IntArray
-from specfit.experts.arithmetic import Arithmetic, LayerWork, Uploads, sort_by_item
+from specfit.experts.arithmetic import Arithmetic, Downloads, LayerWork, Uploads, sort_by_item
 from specfit.experts.cache import ExpertCache, LayerPlan, collect_trace
 from specfit.experts.cache_plan import NONE
 from specfit.experts.copies import CopyEngine, Mark
@@ -73,7 +73,7 @@ class ExpertEngine:
                 engine._bring(layer, expert, block, piece)
 
             ahead.bring = bring
-        self._upload = Uploads(device)
+        self._upload, self._download = Uploads(device), Downloads()
         self._on_clock = self._whole = True
         self._plans: list[LayerPlan] = []
         self.routes: list[IntArray] = []
@@ -95,7 +95,7 @@ class ExpertEngine:
         self, layer: int, hidden: torch.Tensor, topk: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
         """hidden [T, H], topk [T, k] expert ids, weights [T, k] -> [T, H]."""
-        ids = topk.cpu().numpy()  # the layer's one host-device synchronisation
+        ids = self._download(topk)  # the layer's one host-device synchronisation
         if self.stand_in is not None:
             ids = self.stand_in.routes(layer)
             assert ids.shape == topk.shape, "the stand-in was told of this forward"

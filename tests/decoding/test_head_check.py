@@ -82,7 +82,20 @@ BROKEN: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda head: tensors(head, **{"embed_tokens.weight": head.embed_tokens.weight.flip(0)}),
         "embedding: the target's is meant",
     ),
+    "output head": (
+        lambda head: tensors(head, **{"lm_head.weight": head.lm_head.weight.flip(0)}),
+        "output head: the target's is meant",
+    ),
+    "dtype": (lambda head: overflowing(head).half(), "dtype: the head needs float32"),
 }
+
+
+def overflowing(head: Any) -> Any:
+    """The same drafts in float32: what `fc` gives is normed before anything else reads it. In
+    float16 that is beyond the largest number."""
+    assert head.config.norm_before_residual
+    scale = 3e4 / float(head.fc.weight.abs().max())
+    return tensors(head, **{"fc.weight": head.fc.weight * scale})
 
 
 @pytest.mark.parametrize("kind", BROKEN)
@@ -90,6 +103,15 @@ def test_a_broken_head_is_named(kind: str, whole: Any, monkeypatch: pytest.Monke
     breaks, culprit = BROKEN[kind]
     said = found(whole, monkeypatch, breaks(whole[0].head))
     assert said.startswith("likely culprit") and culprit in said
+
+
+def test_a_head_of_another_token_shift_is_named(
+    whole: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours, trained on for a few steps with each feature beside its own token."""
+    shifted = trained(whole[0].head, whole[1], steps=60, shifts=True)
+    said = found(whole, monkeypatch, shifted)
+    assert said.startswith("likely culprit: token shift")
 
 
 # -- norm_output of a flat file ----------------------------------------------------------------
@@ -143,7 +165,7 @@ def test_a_head_that_reads_the_state_before_its_norm_is_found(
 def test_a_head_that_reads_the_state_after_its_norm_is_found(whole: Any, tmp_path: Path) -> None:
     """Ours, trained on in that form for a few steps on the target's own answers."""
     runtime, texts = runtime_of(None), whole[1][: head_check.QUESTIONS]
-    head = trained_after(with_uneven_norm(runtime.head), texts)
+    head = trained(changed(with_uneven_norm(runtime.head), norm_output=True), texts)
     folder = flat(tmp_path / "head", head)
     made, said = head_check.settle_feedback(
         replace(runtime, head=load_head(folder, runtime.loaded.model.config))
@@ -151,8 +173,9 @@ def test_a_head_that_reads_the_state_after_its_norm_is_found(whole: Any, tmp_pat
     assert made.config.norm_output and "drafter.norm_feedback is after" in said
 
 
-def trained_after(head: Any, texts: Any, steps: int = 40) -> Any:
-    made = changed(head, norm_output=True)
+def trained(head: Any, texts: Any, steps: int = 40, shifts: bool = False) -> Any:
+    """A copy, trained on as it is read, or with each feature beside its own token (`shifts`)."""
+    made = changed(head)
     for name in list(made.state_dict()):
         if name not in ("d2t", "t2d"):
             parent, _, leaf = name.rpartition(".")
@@ -167,7 +190,8 @@ def trained_after(head: Any, texts: Any, steps: int = 40) -> Any:
         logits[0, torch.arange(len(text.tokens) - 1), text.tokens[1:]] = 10.0
         scored = torch.ones(1, len(text.tokens))
         scored[:, : text.prompt_tokens] = 0.0
-        batch = TttBatch(text.tokens[None].clone(), aux, logits, scored)
+        seen = text.tokens.roll(1) if shifts else text.tokens.clone()
+        batch = TttBatch(seen[None], aux, logits, scored)
         loss = sum(ttt_losses(made, batch, 4).losses)
         optimizer.zero_grad()
         loss.backward()

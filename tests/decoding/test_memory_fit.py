@@ -23,6 +23,7 @@ from specfit.decoding.memory_fit import (  # noqa: E402
     workload_context,
 )
 from specfit.hardware.profile import Profile  # noqa: E402
+from specfit.hardware.system_info import Surroundings  # noqa: E402
 from specfit.models.target.attention import backend_name  # noqa: E402
 from specfit.models.target.family import geometry_of  # noqa: E402
 from specfit.workflows import doctor  # noqa: E402
@@ -190,6 +191,22 @@ def test_a_run_on_a_gpu_prints_the_doctors_table(
     assert table[-1].endswith(" GB of 20.00 free")
     parts = sum(float(line.split()[-2]) for line in table[1:-1])
     assert parts == pytest.approx(float(table[-1].split()[1]), abs=0.03)
+
+
+def test_a_run_on_a_gpu_says_when_it_is_on_another_numa_node(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = torch.device("cuda"), "Some Card"
+    monkeypatch.setattr(resolve, "find_device", lambda asked: card)
+    monkeypatch.setattr(resolve, "bus_id", lambda device: "0000:c1:00.0")
+    monkeypatch.setattr(memory_fit, "device_free", lambda device: 20_000_000_000)
+    here = [*tiny[:2], "gpu=local", "cache_slots=4"]
+    for node, said in ((1, True), (0, False)):
+        around = Surroundings(False, False, (0,), node)
+        monkeypatch.setattr(resolve, "surroundings", lambda bus_id, around=around: around)
+        notes = "\n".join(resolve.resolve(from_hydra(compose(here))).notes)
+        assert ("the GPU is on NUMA node 1, this process on 0" in notes) == said
+        assert ("numactl --cpunodebind=1 --membind=1" in notes) == said
 
 
 def test_fit_is_settled_once_for_a_sweep_and_for_a_run_that_goes_on(

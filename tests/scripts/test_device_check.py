@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.fakes.tiny_model import make_runnable
@@ -114,13 +116,53 @@ def test_every_section_runs_on_a_cpu(tmp_path: Path) -> None:
     document = simulate(tmp_path)
     sections = document["sections"]
     assert set(sections) == {
-        *("equality", "kernels", "probe", "low_precision", "dummy", "probe_dummy")
+        *("equality", "kernels", "layers", "probe", "low_precision", "dummy", "probe_dummy")
     }
     assert not any("error" in section for section in sections.values()), sections
     dummy = sections["dummy"]["figures"]
     assert dummy["specfit_48"]["committed_per_cycle"] > 1.0
     assert dummy["ar"]["verify_gbps"] > 0.0 and dummy["ar_resident"]["hit_rate"] > 0.0
     assert dummy["ar"]["hit_rate"] == 0.0 and dummy["ar_48"]["hit_rate"] > 0.0
+
+
+def test_fused_layers_and_graphs_are_compared_and_a_wrong_kernel_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the GPU does with kernels, done here with their stand-ins."""
+    torch = pytest.importorskip("torch")
+    from scripts.device import layers
+    from tests.fakes.launches import CPU, as_on_a_gpu, resident_target
+    from tests.fakes.layer_kernels import RecordedCapture, TorchLayerKernels
+
+    class Wrong(TorchLayerKernels):
+        def norm(self, hidden: Any, update: Any, weight: Any, eps: float, *out: Any) -> None:
+            super().norm(hidden, update, weight, 1e-3, *out)
+
+    monkeypatch.setattr(layers, "REPEATS", 1)
+    loaded = as_on_a_gpu(3, torch.float32)
+    runtime = SimpleNamespace(loaded=loaded, engine=resident_target(loaded).engine)
+    for kernels, right in ((TorchLayerKernels(), True), (Wrong(), False)):
+        found = layers.compare(runtime, kernels, RecordedCapture(), CPU)
+        assert [(row["form"], row["rows"]) for row in found] == [
+            (form, rows) for form in ("class", "fused", "graphs") for rows in (1, 8)
+        ]
+        assert all(row["error"] == 0.0 for row in found if row["form"] == "class")
+        for row in found[2:]:
+            assert (row["error"] <= layers.ERROR_GOAL) == right, row
+            assert row["equal_routes"] == 1.0 or not right
+
+
+def test_a_resident_cycle_is_judged_without_the_few_that_capture() -> None:
+    from scripts.device.check import beside_ms
+
+    rows = pd.DataFrame(
+        {
+            "cycle": [0, 1, 2, 3],
+            "cycle_ns": [9e9, 300e6, 14e6, 16e6],
+            "transfer_wait_ns": [0, 0, 1e6, 2e6],
+        }
+    )
+    assert beside_ms(SimpleNamespace(cycles=rows)) == 14.0
 
 
 def test_without_a_gpu_it_says_so_and_exits_2(tmp_path: Path) -> None:

@@ -20,28 +20,37 @@ class KVCache:
         self._stored: torch.Tensor | None = None  # one tensor, so that rows move in one call
         self.length = 0
         self.start = 0
+        self.moves = 0  # how often it has come to lie elsewhere: addresses of before are wrong
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """transformers' interface: store [1, kv_heads, q, head_dim], return every column seen."""
-        end = self.start + keys.shape[2]
-        stored = self._with_room(keys, end)[layer]
+        _, kv_heads, rows, head_dim = keys.shape
+        end = self.start + rows
+        stored = self.reserve(kv_heads, head_dim, end, keys)[layer]
         stored[0, :, self.start : end] = keys[0]
         stored[1, :, self.start : end] = values[0]
         return stored[:1, :, :end], stored[1:, :, :end]
 
-    def _with_room(self, new: torch.Tensor, end: int) -> torch.Tensor:
-        """Capacity doubles, so appending copies each row a constant number of times."""
+    def reserve(self, kv_heads: int, head_dim: int, end: int, like: torch.Tensor) -> torch.Tensor:
+        """The whole tensor, with room for columns up to `end`. Capacity doubles, so appending
+        copies each row a constant number of times."""
         held = self._stored
         if held is not None and held.shape[3] >= end:
             return held
-        _, kv_heads, _, head_dim = new.shape
-        larger = new.new_zeros(self._layers, 2, kv_heads, max(256, 2 * end), head_dim)
+        larger = like.new_zeros(self._layers, 2, kv_heads, max(256, 2 * end), head_dim)
         if held is not None:
             larger[:, :, :, : held.shape[3]] = held
         self._stored = larger
+        self.moves += 1
         return larger
+
+    def clear(self, first: int, end: int) -> None:
+        """What an earlier forward left in these columns: a masked score of it may be no number."""
+        assert self._stored is not None, "room has been made"
+        if first < end:
+            self._stored[:, :, :, first:end].zero_()
 
     def keep(self, rows: Sequence[int]) -> None:
         """Of the rows written after `length`, keep these (ascending offsets), side by side.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,15 +18,28 @@ from specfit.base.types import (
     IntArray,
     Routes,
     Selection,
+    SpecfitError,
 )
+from specfit.experts.arithmetic import Uploads
 from specfit.experts.engine import ExpertEngine
+from specfit.models.target.attention import MOST_ROWS
+from specfit.models.target.fused_layer import FusedLayers, LayerKernels, fusable
+from specfit.models.target.graphs import Capture, LayerGraphs, Size
+from specfit.models.target.inputs import Sent, send
 from specfit.models.target.kv import KVCache
 from specfit.models.target.loading import LoadedModel
 from specfit.models.target.masks import causal_mask, tree_mask, windowed
 
+Step = Callable[[int, torch.Tensor], torch.Tensor]
+"""Of a layer's index and what enters it [1, T, H] -> what leaves it."""
+
 
 class OffloadedTarget:
-    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter reads."""
+    """Batch 1. `aux_layers` are the input-of-layer ids whose hidden states the drafter reads.
+
+    `kernels`: fuse the layers that they know, for few rows; `capture`: and run those as graphs.
+    Raises SpecfitError where there is nothing to capture.
+    """
 
     def __init__(
         self,
@@ -34,6 +48,8 @@ class OffloadedTarget:
         aux_layers: Sequence[int],
         prefill_chunk: int | None,
         device: torch.device,
+        kernels: LayerKernels | None = None,
+        capture: Capture | None = None,
     ) -> None:
         loaded.attach(engine)
         self.engine, self.geometry = engine, loaded.geometry
@@ -41,7 +57,6 @@ class OffloadedTarget:
         self._head, self._decoder = loaded.model.lm_head, loaded.model.model
         self.aux_layers = list(aux_layers)
         self._chunk = prefill_chunk
-        self._device = device
         self._kv = KVCache(self.geometry.layers)
         self._windows = loaded.windows if loaded.family.windowed else [None] * self.geometry.layers
         # transformers renamed the argument in 5.24; its position among the others never changed.
@@ -52,6 +67,18 @@ class OffloadedTarget:
             from specfit.models.target.compiled_layer import compiled_layers
 
             self._layers = compiled_layers(self._decoder, self.cache_argument)
+        self._fused: FusedLayers | None = None
+        if kernels is not None and fusable(self._decoder):
+            self._fused = FusedLayers(self._decoder, kernels)
+        if capture is not None and self._fused is None:
+            raise SpecfitError(
+                "gpu.graphs=true captures fused layers, which Triton and a Qwen3 MoE target have; "
+                "this target runs without, so use gpu.graphs=false"
+            )
+        self._graphs: LayerGraphs | None = None
+        if capture is not None and self._fused is not None:
+            self._graphs = LayerGraphs(self._fused, self._kv, capture)
+        self._upload = Uploads(device)
 
     @property
     def length(self) -> int:
@@ -156,39 +183,74 @@ class OffloadedTarget:
 
         `scratch`: positions of all columns after the kept ones; None: those of the rows.
         """
-        ids = torch.as_tensor(tokens, dtype=torch.long, device=self._device)[None]
-        where = torch.as_tensor(positions, dtype=torch.long, device=self._device)[None]
-        hidden = self._decoder.embed_tokens(ids)
-        masks = self._masks(mask, positions, positions if scratch is None else scratch)
-        arguments = {
-            "position_ids": where,
-            "position_embeddings": self._decoder.rotary_emb(hidden, where),
-            "use_cache": True,
-            self.cache_argument: self._kv,
-        }
         if self.engine.stand_in is not None:
             self.engine.stand_in.begin_forward(self._kv.start, tokens, mask)
+        hidden, step = self._begin(
+            tokens, positions, mask, positions if scratch is None else scratch
+        )
         aux: dict[int, torch.Tensor] = {}
-        for index, layer in enumerate(self._layers):
+        for index in range(len(self._layers)):
             if index in self.aux_layers:
-                aux[index] = hidden[0]
-            hidden = layer(hidden, attention_mask=masks[self._windows[index]], **arguments)
+                # Graphs write every layer's result to one place.
+                aux[index] = hidden[0] if self._graphs is None else hidden[0].clone()
+            hidden = step(index, hidden)
         features = [aux[index] for index in self.aux_layers]
         return hidden[0], torch.cat(features, dim=-1) if features else hidden.new_empty(
             len(tokens), 0
         )
 
+    def _begin(
+        self, tokens: IntArray, positions: IntArray, mask: torch.Tensor | None, scratch: IntArray
+    ) -> tuple[torch.Tensor, Step]:
+        """What enters the first layer [1, T, H], and how a layer is run."""
+        first, rows = self._kv.start, len(tokens)
+        end = first + rows
+        fused = self._fused if rows <= MOST_ROWS else None
+        size = Size.of(rows, end) if fused is not None and self._graphs is not None else None
+        columns = np.arange(first, end)
+        masks = self._masks(mask, positions, scratch)
+        if size is not None:
+            columns = size.columns_of(first, rows)
+            masks = {None: size.mask_of(mask, rows, end)}
+        sent = send(self._upload, tokens, positions, columns, masks)
+        hidden = self._decoder.embed_tokens(sent.tokens)
+        angles = self._decoder.rotary_emb(hidden, sent.positions)
+        if fused is None:
+            return hidden, self._as_its_class(sent, angles)
+        shared = fused.rows(angles, sent.columns, sent.masks[None])
+        if size is None:
+            stored = fused.reserve(self._kv, end, hidden)
+            return hidden, lambda index, given: fused.run(index, given, shared, stored, end)
+        assert self._graphs is not None
+        graphs, captured = self._graphs, self._graphs.begin(size, hidden, shared, end)
+        return hidden, lambda index, _: graphs.run(index, captured, rows)
+
+    def _as_its_class(self, sent: Sent, angles: Any) -> Step:
+        arguments = {
+            "position_ids": sent.positions,
+            "position_embeddings": angles,
+            "use_cache": True,
+            self.cache_argument: self._kv,
+        }
+
+        def step(index: int, hidden: torch.Tensor) -> torch.Tensor:
+            mask = sent.masks[self._windows[index]]
+            result: torch.Tensor = self._layers[index](hidden, attention_mask=mask, **arguments)
+            return result
+
+        return step
+
     def _masks(
         self, mask: torch.Tensor | None, rows: IntArray, scratch: IntArray
     ) -> dict[int | None, torch.Tensor | None]:
-        """On the device, by the window of a layer."""
+        """By the window of a layer."""
         found: dict[int | None, torch.Tensor | None] = {}
         for window in set(self._windows):
             own = mask
             if window is not None:
                 columns = np.concatenate([np.arange(self._kv.length), scratch])
                 own = windowed(mask, rows, columns, window)
-            found[window] = None if own is None else own.to(self._device)
+            found[window] = own
         return found
 
     def _argmax(self, hidden: torch.Tensor) -> IntArray:

@@ -40,6 +40,7 @@ def settled(
         clock="wall",
         billed="self",
         kernel=config.gpu.kernel,
+        graphs=config.gpu.graphs,
         link_gbps_cap=config.gpu.link_gbps_cap,
         copies_in_flight=config.gpu.copies_in_flight,
     )
