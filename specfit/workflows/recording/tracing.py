@@ -80,6 +80,12 @@ def donor_recording(config: RunConfig) -> Recording:
 def traced(config: RunConfig, donor: Recording) -> Recording:
     """The donor under the routes of the config's model. Raises SpecfitError."""
     model = config.model
+    if model.format is not None:
+        raise SpecfitError(
+            f"model={model.name} is routes without weights, so there is nothing to store as "
+            f"model.format={model.format}; bill its experts as that with "
+            "gpu.billed=qwen3-30b-a3b-fp8 or -int4"
+        )
     path = locate(model.path)
     trace = read_trace(path, config.record.experts)
     recorder = dict(donor.config) | {"model": asdict(model)}
