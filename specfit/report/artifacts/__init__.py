@@ -58,6 +58,7 @@ FIGURES: Mapping[str, Make] = {
     "figure_3": systems.figure_3,
     "figure_4": slots.figure_4,
     "figure_acceptance": real_geometry.figure_acceptance,
+    "figure_formats": formats.figure_formats,
     "figure_front": front.figure_front,
     "figure_map": paying.figure_map,
     "figure_phases": phases.figure_phases,
@@ -68,6 +69,7 @@ FIGURES: Mapping[str, Make] = {
 }
 UNCOMMITTED: Mapping[str, str] = {
     "figure_acceptance": "real_geometry",
+    "figure_formats": "formats",
     "figure_map": "map",
     "table_formats": "formats",
     "table_map": "map",

@@ -3,9 +3,11 @@
     python -m specfit.replay recording=<id> selector=specfit gpu=rtx4090
     python scripts/studies/study.py formats results/replays/<run id>
 
-The card of the replay's profile takes as many slots as fit (`cache_slots=fit`), experts have the
-bytes of the format, and every system decodes under real routes, one seed of each grafting. Texts
-and acceptances are the donor's in every format: what rounding does to them is not in here.
+Experts have the bytes of the format, and every system decodes under real routes, one seed of each
+grafting: over links and fixed costs at as many slots as fit the card of the replay's profile
+(`cache_slots=fit`), and at figure 4's slots under the profile itself. SpecFit is fitted at every
+setting. Texts and acceptances are the donor's in every format: what rounding does to them is not in
+here.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from specfit.storage.rows import load_run
 from specfit.workflows.simulate import simulate
 from specfit.workflows.studies.real_geometry import (
     LEADING,
+    SLOTS,
     Line,
     Routing,
     base_of,
@@ -46,7 +49,9 @@ FORMATS = {
 }
 """And the model that a forward is billed as."""
 
-FIXED_MS, LINK_GBPS = (20.0, 70.0), (12.0, 25.0)
+FIXED_MS, LINK_GBPS = (10.0, 20.0, 40.0, 70.0), (5.0, 12.0, 25.0, 60.0)
+CORNERS = (20.0, 70.0), (12.0, 25.0)
+"""Of a single request, which answers nothing."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Worker:
         base, donor = base_of(self.folder)
         recording = routed(base, donor, routing)
         found = []
-        for name, line in lines(base):
+        for name, line in lines(base, len(donor.requests)):
             done = simulate(config_of(base, line), recording)
             totals = {c: done.total(c) for c in ("cycles", "demand_experts", "hit_experts")}
             cell = {**asdict(routing), **asdict(line), "format": name, "totals": totals}
@@ -67,13 +72,16 @@ class Worker:
         return found
 
 
-def lines(base: RunConfig) -> Iterator[tuple[str, Line]]:
+def lines(base: RunConfig, requests: int) -> Iterator[tuple[str, Line]]:
     """(format, setting) of each cell of a routing."""
+    fixed_ms, link_gbps = (FIXED_MS, LINK_GBPS) if requests > 1 else CORNERS
     for name, billed in FORMATS.items():
-        slots = slots_of(base, billed)
-        for fixed, link, system in product(FIXED_MS, LINK_GBPS, LEADING):
-            changes = {"gpu.billed": billed, "gpu.fixed_ms": fixed, "gpu.link_gbps": link}
-            yield name, Line(system, slots, changes, "formats")
+        slots, own = slots_of(base, billed), {"gpu.billed": billed}
+        for fixed, link, system in product(fixed_ms, link_gbps, LEADING):
+            place = {"gpu.fixed_ms": fixed, "gpu.link_gbps": link}
+            yield name, Line(system, slots, own | place, "map")
+        for count, system in product(SLOTS, LEADING):
+            yield name, Line(system, count, own, "slots")
 
 
 def slots_of(base: RunConfig, billed: str) -> int:
@@ -99,6 +107,7 @@ def study(folder: Path) -> dict[str, Any]:
     return {
         "info": asdict(load_run(folder).info),
         "memory_bytes": base.gpu.memory_bytes,
+        "profile": {"fixed_ms": base.gpu.fixed_ms, "link_gbps": base.gpu.link_gbps},
         "expert_bytes": {n: BILLED_MODELS[billed].expert_bytes for n, billed in FORMATS.items()},
         "request_ids": [one.request_id for one in answered],
         "degenerate": [
