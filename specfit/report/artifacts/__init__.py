@@ -13,6 +13,7 @@ from specfit.report.artifacts import (
     formats,
     front,
     implied,
+    measured_formats,
     movement,
     paying,
     phases,
@@ -42,6 +43,7 @@ TABLES: Mapping[str, Make] = {
     "table_formats": formats.table_formats,
     "table_implied": implied.table_implied,
     "table_map": paying.table_map,
+    "table_measured_formats": measured_formats.table_measured_formats,
     "table_movement": movement.table_movement,
     "table_phases": phases.table_phases,
     "table_predictions": predictions.table_predictions,
@@ -73,6 +75,7 @@ UNCOMMITTED: Mapping[str, str] = {
     "figure_map": "map",
     "table_formats": "formats",
     "table_map": "map",
+    "table_measured_formats": "measured_formats",
     "table_real_geometry": "real_geometry",
     "table_validation": "real_geometry",
 }

@@ -201,7 +201,9 @@ def figure_formats(reader: ResultsReader) -> Drawing:
     halves = documents(reader)
     stamp, timed = _stamp(reader, halves)
     title = f"Speculation by format of the experts, real routes (times {timed})"
-    return Drawing("figure_formats", title, 5.8, stamp, in_words(halves), lambda s: paint(s, halves))
+    return Drawing(
+        "figure_formats", title, 5.8, stamp, in_words(halves), lambda s: paint(s, halves)
+    )
 
 
 def in_words(halves: Sequence[HalfReal]) -> str:
@@ -224,10 +226,10 @@ def in_words(halves: Sequence[HalfReal]) -> str:
 def paint(sheet: Any, halves: Sequence[HalfReal]) -> None:
     """A line a workload: a map a format, then SpecFit over EAGLE-3 against slots."""
     axes: Any = sheet.subplots(len(halves), len(NAMES) + 1, squeeze=False)
-    best = [
-        {name: _map(half, name) for name in NAMES} for half in halves
+    best = [{name: _map(half, name) for name in NAMES} for half in halves]
+    gains = [
+        cell.value or 1.0 for maps in best for one in maps.values() for _, cell in one.values()
     ]
-    gains = [cell.value or 1.0 for maps in best for one in maps.values() for _, cell in one.values()]
     norm, shown = colours(COLOURS, 1.0, min(0.9, *gains), max(1.1, *gains))
     for line, half, maps in zip(axes, halves, best, strict=True):
         for panel, name in zip(line, NAMES, strict=False):
@@ -267,7 +269,9 @@ def _draw_map(axes: Any, found: Map, norm: Any) -> None:
             value = gain.value or 0.0
             colour = ON_LIGHT if DARK < norm(value) < 1 - DARK else ON_DARK
             letter = LETTERS[drafting if value > 1 else PLAIN]
-            axes.text(x, y, f"{letter}\n{value:.2f}", ha="center", va="center", color=colour, size=6)
+            axes.text(
+                x, y, f"{letter}\n{value:.2f}", ha="center", va="center", color=colour, size=6
+            )
     axes.set_xticks(range(len(links)), [f"{g:g}" for g in links], fontsize=7)
     axes.set_yticks(range(len(fixed)), [f"{f:g}" for f in fixed], fontsize=7)
     axes.grid(False)

@@ -70,6 +70,12 @@ SECTIONS = (
         ("table_real_geometry", "figure_formats", "table_formats"),
     ),
     Section(
+        "measured_formats",
+        "Formats, measured",
+        "The embedded pair from this machine's disk, its experts in bf16, FP8 and int4.",
+        ("table_measured_formats",),
+    ),
+    Section(
         "card",
         "A second card",
         "The systems on the slower link (sec. 4.5).",

@@ -49,22 +49,23 @@ FORMATS = {
 }
 """And the model that a forward is billed as."""
 
-FIXED_MS, LINK_GBPS = (10.0, 20.0, 40.0, 70.0), (5.0, 12.0, 25.0, 60.0)
+FIXED_MS, LINK_GBPS = (10.0, 20.0, 70.0), (5.0, 12.0, 25.0)
 CORNERS = (20.0, 70.0), (12.0, 25.0)
 """Of a single request, which answers nothing."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Simulates every format under one routing, in any process."""
+    """Simulates one format under one routing, in any process."""
 
     folder: Path
 
-    def __call__(self, routing: Routing) -> list[dict[str, Any]]:
+    def __call__(self, task: tuple[Routing, str]) -> list[dict[str, Any]]:
+        routing, name = task
         base, donor = base_of(self.folder)
         recording = routed(base, donor, routing)
         found = []
-        for name, line in lines(base, len(donor.requests)):
+        for line in lines(base, name, len(donor.requests)):
             done = simulate(config_of(base, line), recording)
             totals = {c: done.total(c) for c in ("cycles", "demand_experts", "hit_experts")}
             cell = {**asdict(routing), **asdict(line), "format": name, "totals": totals}
@@ -72,16 +73,14 @@ class Worker:
         return found
 
 
-def lines(base: RunConfig, requests: int) -> Iterator[tuple[str, Line]]:
-    """(format, setting) of each cell of a routing."""
+def lines(base: RunConfig, name: str, requests: int) -> Iterator[Line]:
+    """Settings of one format: the map at the slots that fit, then figure 4's slots."""
     fixed_ms, link_gbps = (FIXED_MS, LINK_GBPS) if requests > 1 else CORNERS
-    for name, billed in FORMATS.items():
-        slots, own = slots_of(base, billed), {"gpu.billed": billed}
-        for fixed, link, system in product(fixed_ms, link_gbps, LEADING):
-            place = {"gpu.fixed_ms": fixed, "gpu.link_gbps": link}
-            yield name, Line(system, slots, own | place, "map")
-        for count, system in product(SLOTS, LEADING):
-            yield name, Line(system, count, own, "slots")
+    slots, own = slots_of(base, FORMATS[name]), {"gpu.billed": FORMATS[name]}
+    for fixed, link, system in product(fixed_ms, link_gbps, LEADING):
+        yield Line(system, slots, own | {"gpu.fixed_ms": fixed, "gpu.link_gbps": link}, "map")
+    for count, system in product(SLOTS, LEADING):
+        yield Line(system, count, own, "slots")
 
 
 def slots_of(base: RunConfig, billed: str) -> int:
@@ -100,7 +99,7 @@ def study(folder: Path) -> dict[str, Any]:
     base, donor = base_of(folder)
     answered = [one for one in donor.requests if one.request is not None]
     graftings = list(GRAFTINGS)[: None if len(answered) > 1 else 1]
-    todo = [Routing(graft) for graft in graftings]
+    todo = list(product(map(Routing, graftings), FORMATS))
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         cells = [cell for found in pool.map(Worker(folder), todo) for cell in found]
     outputs = [[int(token) for token in one.output_ids] for one in answered]  # type: ignore[union-attr]
