@@ -26,6 +26,7 @@ from specfit.experts.disk_copies import DiskCopyEngine
 from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.kernels.choice import choose_arithmetic
+from specfit.experts.layouts.fp8 import Fp8Layout
 from specfit.experts.layouts.int4 import Int4Layout
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.profile import Billing
@@ -352,6 +353,51 @@ def test_groups_may_mix_in_one_file(folder: Callable[[str], Path], tmp_path: Pat
     name = "model.layers.1.self_attn.o_proj.weight"
     theirs = load(folder("fp8-channel")).model.state_dict()[name]
     assert torch.equal(loaded.model.state_dict()[name], theirs)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_type_of_scales_is_that_of_the_file(
+    folder: Callable[[str], Path], dtype: torch.dtype, tmp_path: Path
+) -> None:
+    """Published files differ in it; read as another type, the bytes would be other numbers."""
+
+    def narrowed(tensors: dict[str, torch.Tensor]) -> None:
+        for name in [key for key in tensors if key.endswith("_scale_inv")]:
+            tensors[name] = tensors[name].to(dtype)
+
+    loaded = load(edited(folder("fp8"), tmp_path / "narrow", narrowed))
+    assert loaded.format.layout == Fp8Layout((16, 40), dtype)
+    tensors = tensors_of(tmp_path / "narrow")
+    name = "model.layers.1.mlp.experts.5.up_proj.weight"
+    expected = scaled(tensors[name], tensors[name + "_scale_inv"], (16, 40))
+    block = loaded.format.widen(loaded.store.block(1, 5))
+    assert torch.equal(block[INNER * HIDDEN : 2 * INNER * HIDDEN].view(INNER, HIDDEN), expected)
+
+
+def test_zeros_of_gptq_v2_are_stored_as_they_are(
+    folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """And 8 in a classic file would be 9."""
+
+    def as_they_are(tensors: dict[str, torch.Tensor]) -> None:
+        for name in [key for key in tensors if key.endswith(".qzeros")]:
+            tensors[name] = tensors[name] + 0x11111111
+
+    made = edited(folder("gptq"), tmp_path / "second", as_they_are)
+    with pytest.raises(SpecfitError, match=r"qzeros .*holds zeros other than 7"):
+        load(made)
+    fields = json.loads((made / "config.json").read_text())
+    fields["quantization_config"]["checkpoint_format"] = "gptq_v2"
+    (made / "config.json").write_text(json.dumps(fields))
+    assert torch.equal(load(made).store.block(1, 5), load(folder("gptq")).store.block(1, 5))
+
+
+def test_a_quantised_router_is_widened(folder: Callable[[str], Path], tmp_path: Path) -> None:
+    name, layout = "model.layers.1.mlp.gate.weight", KINDS["fp8"].layout
+    parts = layout.quantise(tensors_of(folder("fp8"))[name])
+    both = dict(zip((name, name + "_scale_inv"), parts, strict=True))
+    loaded = load(edited(folder("fp8"), tmp_path / "gate", lambda tensors: tensors.update(both)))
+    assert torch.equal(loaded.model.state_dict()[name], layout.widen(parts, torch.float32))
 
 
 # -- one sentence --------------------------------------------------------------------------------
