@@ -78,6 +78,10 @@ class Section:
         object.__setattr__(self, "_frozen", True)
 
 
+FORMATS = ("bf16", "fp8", "int4")
+"""Of `model.format`; the first is the checkpoint as it is, in floating point."""
+
+
 @dataclass
 class ModelConfig(Section):
     name: str
@@ -89,7 +93,7 @@ class ModelConfig(Section):
     format: str | None = key(
         None,
         "fp8, int4: a copy with quantised weights, made at first use; null = as its files are",
-        one_of=("bf16", "fp8", "int4"),
+        one_of=FORMATS,
         hashed=False,
     )
     num_layers: int | None = key(None, "the first layers alone", at_least=1)

@@ -92,8 +92,7 @@ class RequestFlags:
     ] = None
     expert_format: Annotated[
         str | None,
-        "How experts are stored and copied, such as fp8-128x128; null where that is model.dtype, "
-        "and in replays.",
+        "How experts are stored and copied, such as fp8-128x128; null where that is model.dtype.",
     ] = None
     route_fallbacks: Annotated[
         int | None, "Cycles whose pool the recording did not hold; null without routes=recording."

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 
+from specfit.base.config import FORMATS
 from specfit.base.types import SpecfitError
 from specfit.decoding.memory_fit import Sizing
 from specfit.experts.expert_format import ExpertFormat, plain_format
@@ -15,7 +16,6 @@ from specfit.hardware.profile import Profile
 from specfit.models.target.quantise import PLAIN, kind_of
 from specfit.workflows.run_time import SYSTEMS, Experts, Requests, RunTime, run_time
 
-FORMATS = (PLAIN, "fp8", "int4")
 RAM_GB = (16, 24, 32, 64, 96, 128)
 """Host memories that people have."""
 

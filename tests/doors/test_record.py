@@ -111,6 +111,28 @@ def test_matrix(workplace: Workplace, recording: Recording, selector: str, slots
     assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))
 
 
+def test_a_recording_knows_its_format_and_replays_no_other(
+    workplace: Workplace, recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(workplace.results / "cache"))
+    format = "fp8"
+    own = read_recording(workplace.record(f"model.format={format}"))
+    assert own.recording_id != recording.recording_id
+    assert (recording.shape.expert_format, own.shape.expert_format) == (None, "fp8-128x128")
+    said = ("selector=eagle3_cache", "cache_slots=3", "gpu.billed=self", f"model.format={format}")
+    live, replayed = workplace.live(*said), workplace.replay(own, *said)
+    assert_same_rows(live, replayed)
+    assert set(replayed.requests["expert_format"]) == {"fp8-128x128"}
+    moved = replayed.cycles["transferred_experts"].sum()
+    assert moved > 0 and replayed.cycles["transferred_bytes"].sum() == 1584 * moved
+    wrong = ((own, "bf16"), (own, "int4"), (recording, format))
+    for one, other in wrong:
+        with pytest.raises(SpecfitError, match=f"model.format={other} is not what was recorded"):
+            workplace.replay(one, "selector=ar_cache", f"model.format={other}")
+    plain = workplace.replay(recording, *said[:-1], "model.format=bf16")
+    assert plain.requests["expert_format"].isna().all()
+
+
 def test_noisy_routes_err_alike(workplace: Workplace, recording: Recording) -> None:
     said = ("selector=specfit", "routes=noisy", "routes.accuracy=0.6", "selector.k=4")
     assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))

@@ -62,7 +62,7 @@ def compile_one(kernel: Any, dtype: str, capability: int, layout: Layout | None)
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["80", "90"]
+    wanted = sys.argv[1:] or ["89", "90", "120"]
     for capability in map(int, wanted):
         for kernel in (gate_up_kernel, down_kernel, combine_kernel):
             for name, layout in LAYOUTS.items():

@@ -18,6 +18,7 @@ from specfit.experts.kernels.choice import choose_arithmetic
 ROOT = Path(__file__).parents[2]
 CPU, SILU = torch.device("cpu"), torch.nn.functional.silu
 FORMAT = plain_format(4, 2, torch.float32)
+CAPABILITIES = ("89", "90", "120")
 
 
 def test_kernels_agree_with_the_loop_in_the_interpreter() -> None:
@@ -57,14 +58,18 @@ def test_the_loop_runs_where_the_kernels_cannot() -> None:
 
 @pytest.mark.slow
 def test_the_compiler_takes_them_for_a_gpu_that_is_not_here() -> None:
-    """Triton's own compiler to machine code of compute capability 9.0, in bfloat16 and float32."""
+    """Triton's own compiler to machine code of compute capability 8.9, 9.0 and 12.0: plain, e4m3,
+    int4 blocks, in bfloat16 and float32."""
     pytest.importorskip("triton")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.experts.compile_kernels", "90"],
+        [sys.executable, "-m", "tests.experts.compile_kernels", *CAPABILITIES],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=1500,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("sm_90") == 18
+    for capability in CAPABILITIES:
+        assert done.stdout.count(f"sm_{capability}:") == 18
+        for name in ("fp8", "int4", "int4 with zeros"):
+            assert f"gate_up_kernel {name} bf16 sm_{capability}:" in done.stdout

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specfit.base.config import (
+    FORMATS,
     UNHASHED,
     DatasetConfig,
     DrafterConfig,
@@ -121,9 +122,10 @@ def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] 
     repeat it, or draft fewer levels.
     """
     _check_clock(config)
+    _check_format(config, recording, said)
     settled = _with_recorded(config, recording.config, said)
     shape = asdict(recording.shape)
-    expert_bytes = shape.pop("expert_bytes")
+    expert_bytes, _ = shape.pop("expert_bytes"), shape.pop("expert_format")
     geometry = Geometry(**shape)
     slots, notes = settle_slots(settled, geometry.experts)
     profile = profile_of(settled.gpu)
@@ -151,6 +153,21 @@ def _check_clock(config: RunConfig) -> None:
         raise SpecfitError(
             f"gpu={config.gpu.name} would measure, and a replay runs nothing that can be measured; "
             "use gpu=paper_main, or gpu.clock=modelled with a profile that has a link_gbps"
+        )
+
+
+def _check_format(config: RunConfig, recording: Recording, said: Sequence[str]) -> None:
+    """`model.format` is not hashed, the weights that it makes are."""
+    wanted = config.model.format
+    if "model.format" not in said or wanted is None:
+        return
+    recorded = recording.config["model"].get("format") or FORMATS[0]
+    stored = recording.shape.expert_format
+    if wanted != recorded or (wanted == FORMATS[0] and stored is not None):
+        raise SpecfitError(
+            f"model.format={wanted} is not what was recorded ({stored or recorded}), and rounding "
+            "changes tokens and routes; record that, or bill the recorded ones as experts of "
+            f"another size, as with gpu.billed=qwen3-30b-a3b-{FORMATS[-1]}"
         )
 
 
@@ -226,9 +243,9 @@ class ReplayRuntime:
         return MachineState()
 
     @property
-    def expert_format(self) -> None:
-        """A recording knows the bytes of an expert, not its format."""
-        return None
+    def expert_format(self) -> str | None:
+        """What the recorded model ran in."""
+        return self.spec.recording.shape.expert_format
 
     @property
     def disk_reads(self) -> None:

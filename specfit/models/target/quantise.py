@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from specfit.base.config import FORMATS
 from specfit.base.types import SpecfitError
 from specfit.experts.expert_format import Layout
 from specfit.experts.layouts.fp8 import Fp8Layout
@@ -75,7 +76,7 @@ def _groups(format: str, weights: Mapping[str, Any]) -> dict[str, Any]:
     return {**named, "config_groups": {"group_0": group}, "quantization_status": "compressed"}
 
 
-PLAIN = "bf16"
+PLAIN = FORMATS[0]
 """`model.format` of a checkpoint as it is, which is then in floating point."""
 
 GROUPS = (128, 64, 32)

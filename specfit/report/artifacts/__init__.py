@@ -13,6 +13,7 @@ from specfit.report.artifacts import (
     formats,
     front,
     implied,
+    measured_formats,
     movement,
     paying,
     phases,
@@ -42,6 +43,7 @@ TABLES: Mapping[str, Make] = {
     "table_formats": formats.table_formats,
     "table_implied": implied.table_implied,
     "table_map": paying.table_map,
+    "table_measured_formats": measured_formats.table_measured_formats,
     "table_movement": movement.table_movement,
     "table_phases": phases.table_phases,
     "table_predictions": predictions.table_predictions,
@@ -58,6 +60,7 @@ FIGURES: Mapping[str, Make] = {
     "figure_3": systems.figure_3,
     "figure_4": slots.figure_4,
     "figure_acceptance": real_geometry.figure_acceptance,
+    "figure_formats": formats.figure_formats,
     "figure_front": front.figure_front,
     "figure_map": paying.figure_map,
     "figure_phases": phases.figure_phases,
@@ -68,9 +71,11 @@ FIGURES: Mapping[str, Make] = {
 }
 UNCOMMITTED: Mapping[str, str] = {
     "figure_acceptance": "real_geometry",
+    "figure_formats": "formats",
     "figure_map": "map",
     "table_formats": "formats",
     "table_map": "map",
+    "table_measured_formats": "measured_formats",
     "table_real_geometry": "real_geometry",
     "table_validation": "real_geometry",
 }

@@ -67,7 +67,13 @@ SECTIONS = (
         "real",
         "Under the real router's routes",
         "Half-real: recorded trees and acceptances, real tokens' routes, over graftings and seeds.",
-        ("table_real_geometry", "table_formats"),
+        ("table_real_geometry", "figure_formats", "table_formats"),
+    ),
+    Section(
+        "measured_formats",
+        "Formats, measured",
+        "The embedded pair from this machine's disk, its experts in bf16, FP8 and int4.",
+        ("table_measured_formats",),
     ),
     Section(
         "card",

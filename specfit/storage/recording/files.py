@@ -50,6 +50,7 @@ class Shape:
     vocabulary: int
     context: int
     expert_bytes: int
+    expert_format: str | None = None  # as rows say it; recordings of old do not
 
     def __post_init__(self) -> None:
         if self.experts > MOST_EXPERTS:

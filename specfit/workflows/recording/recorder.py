@@ -160,6 +160,7 @@ class _Making:
         self._spec, self._parts, self._kept = spec, parts, parts.kept()
         shape = _shape(spec)  # refuses what a recording cannot hold, before anything is loaded
         machine = build_runtime(spec, spec.slots, True)
+        shape = replace(shape, expert_format=machine.expert_format)
         self._recorder = Recorder(spec, machine, features=spec.config.record.features)
         self._source: str | None = None
         if known is None:

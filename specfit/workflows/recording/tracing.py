@@ -83,6 +83,12 @@ def traced(config: RunConfig, donor: Recording, trace: RoutingTrace | None = Non
     `trace`: what the model's path holds, where the caller has read it.
     """
     model = config.model
+    if model.format is not None:
+        raise SpecfitError(
+            f"model={model.name} is routes without weights, so there is nothing to store as "
+            f"model.format={model.format}; bill its experts as that with "
+            "gpu.billed=qwen3-30b-a3b-fp8 or -int4"
+        )
     path = locate(model.path)
     trace = trace or read_trace(path, config.record.experts)
     recorder = dict(donor.config) | {"model": asdict(model)}

@@ -3,9 +3,11 @@
     python -m specfit.replay recording=<id> selector=specfit gpu=rtx4090
     python scripts/studies/study.py formats results/replays/<run id>
 
-The card of the replay's profile takes as many slots as fit (`cache_slots=fit`), experts have the
-bytes of the format, and every system decodes under real routes, one seed of each grafting. Texts
-and acceptances are the donor's in every format: what rounding does to them is not in here.
+Experts have the bytes of the format, and every system decodes under real routes, one seed of each
+grafting: over links and fixed costs at as many slots as fit the card of the replay's profile
+(`cache_slots=fit`), and at figure 4's slots under the profile itself. SpecFit is fitted at every
+setting. Texts and acceptances are the donor's in every format: what rounding does to them is not in
+here.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from specfit.storage.rows import load_run
 from specfit.workflows.simulate import simulate
 from specfit.workflows.studies.real_geometry import (
     LEADING,
+    SLOTS,
     Line,
     Routing,
     base_of,
@@ -46,20 +49,23 @@ FORMATS = {
 }
 """And the model that a forward is billed as."""
 
-FIXED_MS, LINK_GBPS = (20.0, 70.0), (12.0, 25.0)
+FIXED_MS, LINK_GBPS = (10.0, 20.0, 70.0), (5.0, 12.0, 25.0)
+CORNERS = (20.0, 70.0), (12.0, 25.0)
+"""Of a single request, which answers nothing."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Simulates every format under one routing, in any process."""
+    """Simulates one format under one routing, in any process."""
 
     folder: Path
 
-    def __call__(self, routing: Routing) -> list[dict[str, Any]]:
+    def __call__(self, task: tuple[Routing, str]) -> list[dict[str, Any]]:
+        routing, name = task
         base, donor = base_of(self.folder)
         recording = routed(base, donor, routing)
         found = []
-        for name, line in lines(base):
+        for line in lines(base, name, len(donor.requests)):
             done = simulate(config_of(base, line), recording)
             totals = {c: done.total(c) for c in ("cycles", "demand_experts", "hit_experts")}
             cell = {**asdict(routing), **asdict(line), "format": name, "totals": totals}
@@ -67,13 +73,14 @@ class Worker:
         return found
 
 
-def lines(base: RunConfig) -> Iterator[tuple[str, Line]]:
-    """(format, setting) of each cell of a routing."""
-    for name, billed in FORMATS.items():
-        slots = slots_of(base, billed)
-        for fixed, link, system in product(FIXED_MS, LINK_GBPS, LEADING):
-            changes = {"gpu.billed": billed, "gpu.fixed_ms": fixed, "gpu.link_gbps": link}
-            yield name, Line(system, slots, changes, "formats")
+def lines(base: RunConfig, name: str, requests: int) -> Iterator[Line]:
+    """Settings of one format: the map at the slots that fit, then figure 4's slots."""
+    fixed_ms, link_gbps = (FIXED_MS, LINK_GBPS) if requests > 1 else CORNERS
+    slots, own = slots_of(base, FORMATS[name]), {"gpu.billed": FORMATS[name]}
+    for fixed, link, system in product(fixed_ms, link_gbps, LEADING):
+        yield Line(system, slots, own | {"gpu.fixed_ms": fixed, "gpu.link_gbps": link}, "map")
+    for count, system in product(SLOTS, LEADING):
+        yield Line(system, count, own, "slots")
 
 
 def slots_of(base: RunConfig, billed: str) -> int:
@@ -92,13 +99,14 @@ def study(folder: Path) -> dict[str, Any]:
     base, donor = base_of(folder)
     answered = [one for one in donor.requests if one.request is not None]
     graftings = list(GRAFTINGS)[: None if len(answered) > 1 else 1]
-    todo = [Routing(graft) for graft in graftings]
+    todo = list(product(map(Routing, graftings), FORMATS))
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         cells = [cell for found in pool.map(Worker(folder), todo) for cell in found]
     outputs = [[int(token) for token in one.output_ids] for one in answered]  # type: ignore[union-attr]
     return {
         "info": asdict(load_run(folder).info),
         "memory_bytes": base.gpu.memory_bytes,
+        "profile": {"fixed_ms": base.gpu.fixed_ms, "link_gbps": base.gpu.link_gbps},
         "expert_bytes": {n: BILLED_MODELS[billed].expert_bytes for n, billed in FORMATS.items()},
         "request_ids": [one.request_id for one in answered],
         "degenerate": [

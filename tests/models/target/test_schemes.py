@@ -18,18 +18,29 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
-from specfit.base.types import DraftTree, Selection, SpecfitError
+from specfit.base.types import DraftTree, Request, Selection, SpecfitError
+from specfit.decoding.decoder import Decoder
 from specfit.experts.cache import ExpertCache
-from specfit.experts.copies import CpuCopyEngine
+from specfit.experts.copies import CopyEngine, CpuCopyEngine
+from specfit.experts.disk_copies import DiskCopyEngine
+from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.kernels.choice import choose_arithmetic
+from specfit.experts.layouts.fp8 import Fp8Layout
 from specfit.experts.layouts.int4 import Int4Layout
+from specfit.hardware.clock import ModelledClock
+from specfit.hardware.profile import Billing
+from specfit.models.routes.atlas import AtlasRoutes
+from specfit.models.routes.last_token import LastTokenRoutes
+from specfit.models.routes.noisy import NoisyRoutes
 from specfit.models.target import quantise
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.loading import LoadedModel, load_model
 from specfit.models.target.offloaded import OffloadedTarget
 from specfit.models.target.quantise import Kind, quantise_checkpoint
-from tests.fakes.tiny_model import CPU, generate
+from specfit.selection.cost import CostModel
+from specfit.selection.registry import SelectorArgs, selector_spec
+from tests.fakes.tiny_model import CPU, PROFILE, OracleDrafter, generate
 
 HIDDEN, INNER = 64, 24
 PROMPTS = [np.random.default_rng(7).integers(3, 100, size) for size in (9, 33)]
@@ -170,12 +181,16 @@ def load(
     return load_model(Checkpoint(folder), dtype, CPU, None, packs)
 
 
-def target_of(loaded: LoadedModel, slots: int, kernel: str = "auto") -> OffloadedTarget:
+def target_of(
+    loaded: LoadedModel, slots: int, kernel: str = "auto", taps: tuple[int, ...] = ()
+) -> OffloadedTarget:
     shape = loaded.geometry
     cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=3)
     arithmetic = choose_arithmetic(kernel, loaded.activation, CPU, loaded.format, loaded.lift)
-    engine = ExpertEngine(loaded.store, cache, CpuCopyEngine(2), arithmetic, CPU)
-    return OffloadedTarget(loaded, engine, (), None, CPU)
+    on_disk = isinstance(loaded.store, DiskStore)
+    copies: CopyEngine = DiskCopyEngine(2) if on_disk else CpuCopyEngine(2)
+    engine = ExpertEngine(loaded.store, cache, copies, arithmetic, CPU)
+    return OffloadedTarget(loaded, engine, taps, None, CPU)
 
 
 def greedy(target: OffloadedTarget, prompt: np.ndarray) -> list[int]:
@@ -246,6 +261,83 @@ def test_a_forward_is_bit_identical_to_that_of_a_plain_checkpoint_of_the_same_nu
         assert torch.equal(*stories), dtype
 
 
+# -- the matrix ------------------------------------------------------------------------------------
+
+COST = CostModel(1e7 + 6e5 * np.arange(8), 4e4)
+SYSTEMS = [("ar", (0,), "none"), ("ar_cache", (3, 8), "none"), ("eagle3", (0,), "none")]
+SYSTEMS += [("eagle3_cache", (0, 3, 8), "none"), ("specfit", (0, 3, 8), "atlas")]
+SYSTEMS += [("specfit", (3,), "noisy"), ("specfit", (3,), "last_token")]
+MATRIX = [
+    (name, system, slots, tier, routes)
+    for name in KINDS
+    for system, counts, routes in SYSTEMS
+    for slots in counts
+    for tier in ("host", "disk")
+]
+QUICK = [one for one in MATRIX if one[1] == "specfit" and one[2] == 3 and one[3] == "disk"]
+"""The others change nothing about a format that these do not: they are for a release."""
+
+
+@pytest.fixture(scope="module")
+def known(folder: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Of a kind, transformers' texts on weights that are widened up front."""
+    texts: dict[str, list[list[int]]] = {}
+
+    def of(name: str) -> list[list[int]]:
+        if name not in texts:
+            at = tmp_path_factory.mktemp("plain") / name
+            plain = reference(folder(name), widened(name, tensors_of(folder(name))), at)
+            texts[name] = [generate(plain, prompt, NEW_TOKENS + 8) for prompt in PROMPTS]
+        return texts[name]
+
+    return of
+
+
+def matrix_decoder(
+    loaded: LoadedModel, system: str, slots: int, routes: str, texts: list[list[int]]
+) -> Decoder:
+    target, experts = target_of(loaded, slots, taps=(0,)), loaded.geometry.experts
+    selector = selector_spec(system).make(
+        SelectorArgs(system, 7, system == "specfit", experts, COST)
+    )
+    scripts = {(*p.tolist(), *t): len(p) for p, t in zip(PROMPTS, texts, strict=True)}
+    source: Any = None
+    if routes != "none":
+        atlas = AtlasRoutes(target)
+        source = {"atlas": lambda: atlas, "last_token": LastTokenRoutes}.get(
+            routes, lambda: NoisyRoutes(atlas, experts, accuracy=0.4, seed=0)
+        )()
+    billing = Billing.own(loaded.geometry.layers, loaded.store.block_bytes)
+    drafter = OracleDrafter(scripts) if selector.drafts else None
+    return Decoder(target, drafter, source, selector, ModelledClock(PROFILE, billing))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "slots", "tier", "routes"),
+    [pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow) for one in MATRIX],
+)
+def test_ids_are_those_of_transformers_whatever_decodes_from_wherever(
+    folder: Callable[[str], Path],
+    known: Callable[[str], list[list[int]]],
+    name: str,
+    system: str,
+    slots: int,
+    tier: str,
+    routes: str,
+    tmp_path: Path,
+) -> None:
+    loaded = load(folder(name), packs=tmp_path if tier == "disk" else None)
+    decoder = matrix_decoder(loaded, system, slots, routes, known(name))
+    for prompt, text in zip(PROMPTS, known(name), strict=True):
+        cycles = list(decoder.decode(Request("r", prompt, NEW_TOKENS, frozenset({0}))))
+        assert [token for cycle in cycles for token in cycle.tokens] == text[:NEW_TOKENS]
+        moved = sum(cycle.record.transferred_experts for cycle in cycles)
+        billed = sum(cycle.record.transferred_bytes for cycle in cycles)
+        assert billed == moved * loaded.store.block_bytes and moved > 0
+        if system in ("eagle3", "eagle3_cache"):
+            assert sum(cycle.record.accepted_tokens for cycle in cycles) > 2
+
+
 def test_groups_may_mix_in_one_file(folder: Callable[[str], Path], tmp_path: Path) -> None:
     """FP8 attention beside int4 experts."""
     eight, four = (tensors_of(folder(name)) for name in ("fp8-channel", "int4"))
@@ -261,6 +353,51 @@ def test_groups_may_mix_in_one_file(folder: Callable[[str], Path], tmp_path: Pat
     name = "model.layers.1.self_attn.o_proj.weight"
     theirs = load(folder("fp8-channel")).model.state_dict()[name]
     assert torch.equal(loaded.model.state_dict()[name], theirs)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_type_of_scales_is_that_of_the_file(
+    folder: Callable[[str], Path], dtype: torch.dtype, tmp_path: Path
+) -> None:
+    """Published files differ in it; read as another type, the bytes would be other numbers."""
+
+    def narrowed(tensors: dict[str, torch.Tensor]) -> None:
+        for name in [key for key in tensors if key.endswith("_scale_inv")]:
+            tensors[name] = tensors[name].to(dtype)
+
+    loaded = load(edited(folder("fp8"), tmp_path / "narrow", narrowed))
+    assert loaded.format.layout == Fp8Layout((16, 40), dtype)
+    tensors = tensors_of(tmp_path / "narrow")
+    name = "model.layers.1.mlp.experts.5.up_proj.weight"
+    expected = scaled(tensors[name], tensors[name + "_scale_inv"], (16, 40))
+    block = loaded.format.widen(loaded.store.block(1, 5))
+    assert torch.equal(block[INNER * HIDDEN : 2 * INNER * HIDDEN].view(INNER, HIDDEN), expected)
+
+
+def test_zeros_of_gptq_v2_are_stored_as_they_are(
+    folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """And 8 in a classic file would be 9."""
+
+    def as_they_are(tensors: dict[str, torch.Tensor]) -> None:
+        for name in [key for key in tensors if key.endswith(".qzeros")]:
+            tensors[name] = tensors[name] + 0x11111111
+
+    made = edited(folder("gptq"), tmp_path / "second", as_they_are)
+    with pytest.raises(SpecfitError, match=r"qzeros .*holds zeros other than 7"):
+        load(made)
+    fields = json.loads((made / "config.json").read_text())
+    fields["quantization_config"]["checkpoint_format"] = "gptq_v2"
+    (made / "config.json").write_text(json.dumps(fields))
+    assert torch.equal(load(made).store.block(1, 5), load(folder("gptq")).store.block(1, 5))
+
+
+def test_a_quantised_router_is_widened(folder: Callable[[str], Path], tmp_path: Path) -> None:
+    name, layout = "model.layers.1.mlp.gate.weight", KINDS["fp8"].layout
+    parts = layout.quantise(tensors_of(folder("fp8"))[name])
+    both = dict(zip((name, name + "_scale_inv"), parts, strict=True))
+    loaded = load(edited(folder("fp8"), tmp_path / "gate", lambda tensors: tensors.update(both)))
+    assert torch.equal(loaded.model.state_dict()[name], layout.widen(parts, torch.float32))
 
 
 # -- one sentence --------------------------------------------------------------------------------
