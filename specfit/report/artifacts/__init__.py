@@ -18,6 +18,7 @@ from specfit.report.artifacts import (
     phases,
     predictions,
     real_geometry,
+    real_geometry_slots,
     rivals,
     routes,
     rules,
@@ -62,6 +63,7 @@ FIGURES: Mapping[str, Make] = {
     "figure_map": paying.figure_map,
     "figure_phases": phases.figure_phases,
     "figure_predictions": predictions.figure_predictions,
+    "figure_real_geometry": real_geometry_slots.figure_real_geometry,
     "figure_section_4_6": accuracy.figure_section_4_6,
     "figure_selection_growth": selection_growth.figure_selection_growth,
     "figure_sweep": sweeps.figure_sweep,
@@ -69,6 +71,7 @@ FIGURES: Mapping[str, Make] = {
 UNCOMMITTED: Mapping[str, str] = {
     "figure_acceptance": "real_geometry",
     "figure_map": "map",
+    "figure_real_geometry": "real_geometry",
     "table_formats": "formats",
     "table_map": "map",
     "table_real_geometry": "real_geometry",

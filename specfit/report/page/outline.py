@@ -67,7 +67,7 @@ SECTIONS = (
         "real",
         "Under the real router's routes",
         "Half-real: recorded trees and acceptances, real tokens' routes, over graftings and seeds.",
-        ("table_real_geometry", "table_formats"),
+        ("figure_real_geometry", "table_real_geometry", "table_formats"),
     ),
     Section(
         "card",
