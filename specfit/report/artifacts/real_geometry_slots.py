@@ -18,9 +18,9 @@ from specfit.report.artifacts.half_real import (
     slots_named,
 )
 from specfit.report.artifacts.real_geometry import HALF_REAL, SUITE, degenerate_line, documents
+from specfit.report.artifacts.slots import gains_of
 from specfit.report.figures import Drawing, paper_handle
 from specfit.report.footer import words_of
-from specfit.report.paper_values import claims_of
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import PAPER, Workload
 from specfit.report.table_format import Cell, factor
@@ -142,8 +142,6 @@ def _panel(panel: Any, lines: Sequence[GainLine]) -> None:
 
 def _paper(panel: Any, workload: Workload) -> None:
     """The published gains over EAGLE-3 at the same slots."""
-    for claim in claims_of("figure_4"):
-        is_here = claim.slots in SLOTS and claim.workload == workload.stands_for
-        if is_here and claim.quantity == "speed":
-            at = SLOTS.index(claim.slots)
-            panel.plot(at, claim.value, PAPER.marker, mfc="white", mec=PAPER.colour, ms=7)
+    for claim in gains_of(workload, "speed"):
+        at = SLOTS.index(claim.slots)
+        panel.plot(at, claim.value, PAPER.marker, mfc="white", mec=PAPER.colour, ms=7)
