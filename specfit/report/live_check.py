@@ -1,4 +1,10 @@
-"""Whether replayed rows are live rows: the requests that a suite also ran live, row by row."""
+"""Whether replayed rows are live rows: the requests that a suite also ran live, row by row.
+
+They may part where a router ties: a recording routes a text in one pass, a run a few rows at a
+time, and fp32 may round the last bit otherwise. Where the tie is of a draft node that is rejected,
+no token changes: demand is equal, and one cycle has a hit more or less, with the copy, the eviction
+and the time that follow from it.
+"""
 
 from __future__ import annotations
 

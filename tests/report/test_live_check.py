@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from specfit.experts.cache import ExpertCache
 from specfit.report.live_check import check_live
 from specfit.report.suite_runs import SuiteRun
 from tests.report.artifacts.members import member, part
@@ -38,3 +41,21 @@ def test_only_the_same_setting_is_compared() -> None:
     alone = live()
     assert check_live([alone], [alone]).requests == 0, "a suite of live runs alone"
     assert check_live([], []).sentence == ""
+
+
+def counted(drafted: list[list[int]]) -> list[tuple[int, int, int, int]]:
+    """(demand, hits, misses, evictions) of forwards of one layer with four slots."""
+    cache, found = ExpertCache(1, 8, 4), []
+    for rows in ([[0, 1], [2, 3]], [[0, 1], *drafted], [[0, 1]], [[5, 6]]):
+        trace = cache.replay(np.array([rows]), len(rows) - 1, is_prefill=False)
+        hits, misses = int(trace.hits[0]), int(trace.misses[0])
+        found.append((hits + misses, hits, misses, int(trace.evictions[0])))
+    return found
+
+
+def test_a_tie_at_a_draft_nodes_router_shows_in_one_cycle() -> None:
+    """One row names expert 4 in the place of 3: equal demand, one hit fewer, one eviction more; the
+    cycles behind it count alike: the pattern of the one request of table 2 that parts."""
+    one, other = counted([[2, 3]]), counted([[2, 4]])
+    assert [a != b for a, b in zip(one, other, strict=True)] == [False, True, False, False]
+    assert (one[1], other[1]) == ((4, 4, 0, 0), (4, 3, 1, 1))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specfit.report.intervals import paired_ratio
+from specfit.report.intervals import Clusters, paired_ratio
 from specfit.report.styles import Workload, workload_of
 from specfit.report.table_format import Cell, factor, measured
 
@@ -22,7 +22,7 @@ ALL = "all graftings"
 RANGE = (
     "Brackets of a grafting: least and greatest over its seeds, round the median seed; of all "
     "graftings: over graftings and seeds, round the median grafting; of embedded routes: 95 %, "
-    "bootstrap over requests."
+    "bootstrap over requests and over clusters of them, the wider one."
 )
 Ints = NDArray[np.int64]
 Key = tuple[str, int, float | None, str, int, str, str]
@@ -51,6 +51,12 @@ class HalfReal:
     @cached_property
     def committed(self) -> Ints:
         return np.array(self.document["committed"], dtype=np.int64)
+
+    @property
+    def clusters(self) -> Clusters:
+        """Of each request that counts, where the document says them."""
+        known = self.document.get("clusters")
+        return None if known is None else [known[at] for at in np.flatnonzero(self.kept)]
 
     @cached_property
     def cells(self) -> Mapping[Key, Mapping[str, Any]]:
@@ -142,7 +148,7 @@ def embedded_gain(half: HalfReal, system: str, base: str, slots: int) -> Cell:
     ours, theirs = (
         np.stack([tokens, half.ns(name, slots, EMBEDDED)], axis=1) for name in (system, base)
     )
-    return measured(paired_ratio(ours, theirs), factor)
+    return measured(paired_ratio(ours, theirs, clusters=half.clusters), factor)
 
 
 def slots_named(slots: int) -> str:

@@ -6,7 +6,7 @@ stopped early are shown apart. Cycles cut by a stop are in no comparison of toke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,11 @@ def promised(reader: ResultsReader) -> tuple[list[Promises], list[Drafter], list
     members.sort(key=lambda m: (m.workload.order, -m.slots))
     found = reader.suites("predictions")[0]
     documents = [found.document(c.label) for c in found.suite.cells if c.kind == "bench"]
-    drafters = sorted(map(drafter, documents), key=lambda d: d.workload.order)
+    clusters = {
+        m.workload: m.rows.requests.set_index("request_id")["cluster"].to_dict() for m in members
+    }
+    drafters = [drafter(one, clusters[workload_of(one["info"])]) for one in documents]
+    drafters.sort(key=lambda one: one.workload.order)
     return [promises(m) for m in members], drafters, [m.rows for m in members]
 
 
@@ -166,15 +170,20 @@ def reward_bins(one: Promises) -> list[Bin]:
 
 @dataclass(frozen=True, eq=False)
 class Drafter:
-    """`counts` of the study `drafter`: one row per (request, level, bin)."""
+    """`counts` of the study `drafter`: one row per (request, level, bin), with its cluster."""
 
     workload: Workload
     bins: int
     counts: pd.DataFrame
 
+    def clusters_of(self, names: Sequence[str]) -> Clusters:
+        """Of these requests, in this order; None where one is not known."""
+        return clusters_among(self.counts.groupby("request_id")["cluster"].first()[list(names)])
 
-def drafter(document: Mapping[str, Any]) -> Drafter:
+
+def drafter(document: Mapping[str, Any], clusters: Mapping[str, Hashable]) -> Drafter:
     counts = pd.DataFrame(document["counts"])
+    counts["cluster"] = counts["request_id"].map(clusters)
     return Drafter(workload_of(document["info"]), document["bins"], counts)
 
 
@@ -185,9 +194,15 @@ def path_bins(one: Drafter) -> list[Bin]:
         by_request = group.groupby("request_id")[["accepted", "nodes", "path_probs"]].sum()
         nodes = int(by_request["nodes"].sum())
         mean = float(by_request["path_probs"].sum()) / PROBABILITY_ONE / nodes
-        came = ratio_interval(by_request["accepted"].to_numpy(), by_request["nodes"].to_numpy())
+        came = accepted_share(one, by_request)
         found.append(Bin(nodes, mean, came))
     return found
+
+
+def accepted_share(one: Drafter, by_request: pd.DataFrame) -> Interval:
+    """Of accepted nodes among all, from sums by request."""
+    sums = (by_request[name].to_numpy() for name in ("accepted", "nodes"))
+    return ratio_interval(*sums, one.clusters_of(by_request.index))
 
 
 def calibration_error(one: Drafter, level: int | None = None) -> Interval:
@@ -204,7 +219,8 @@ def calibration_error(one: Drafter, level: int | None = None) -> Interval:
     blocks = [table[name].to_numpy(float) for name in ("accepted", "path_probs", "nodes")]
     width = blocks[0].shape[1]
     blocks[1] = blocks[1] / PROBABILITY_ONE
-    return interval_of(_weighted(width), np.concatenate(blocks, axis=1))
+    clusters = one.clusters_of(table.index)
+    return interval_of(_weighted(width), np.concatenate(blocks, axis=1), clusters=clusters)
 
 
 def _weighted(width: int) -> Callable[[Floats], Floats]:
@@ -224,15 +240,12 @@ def drafter_sheet(found: Sequence[Drafter]) -> Sheet:
         for level in levels:
             counts = one.counts if level is None else one.counts[one.counts["level"] == level]
             by_request = counts.groupby("request_id")[["accepted", "nodes"]].sum()
-            share = ratio_interval(
-                by_request["accepted"].to_numpy(), by_request["nodes"].to_numpy()
-            )
             rows.append(
                 (
                     one.workload.label,
                     "all" if level is None else str(level),
                     int(by_request["nodes"].sum()),
-                    measured(share),
+                    measured(accepted_share(one, by_request)),
                     measured(calibration_error(one, level)),
                 )
             )

@@ -80,7 +80,7 @@ def _embedded_step(half: HalfReal, more: int, fewer: int) -> Cell:
         found: Floats = sums[..., 0] * sums[..., 1] / (sums[..., 2] * sums[..., 3])
         return found
 
-    return measured(interval_of(statistic, columns), factor)
+    return measured(interval_of(statistic, columns, clusters=half.clusters), factor)
 
 
 def _rises(cells: Sequence[Cell]) -> str:

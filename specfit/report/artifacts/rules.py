@@ -15,11 +15,12 @@ import numpy as np
 
 from specfit.report.artifact import Table
 from specfit.report.footer import INTERVALS
-from specfit.report.intervals import Interval, paired_ratio
+from specfit.report.intervals import Clusters, Interval, clusters_in, paired_ratio
 from specfit.report.paper_values import TABLE_5
 from specfit.report.reader import ResultsReader
 from specfit.report.styles import Workload, workload_of
 from specfit.report.table_format import Entry, Sheet, exact, measured
+from specfit.storage.rows import RunRows
 
 Document = Mapping[str, Any]
 
@@ -78,7 +79,7 @@ RULES = (
     Line("cycles in which the two rules part", _rule("different", percent), "different"),
     Line(
         "recorded tokens per predicted time, S* over S^",
-        lambda w: measured(realised(w), lambda value: signed(value - 1)),
+        lambda w: measured(realised(w, w["clusters"]), lambda value: signed(value - 1)),
         "realised",
     ),
     Line("stops before the last level", _rule("early_stops", percent), "stops"),
@@ -93,26 +94,33 @@ RULES = (
 )
 
 
-def realised(weighting: Mapping[str, Any]) -> Interval:
-    """Recorded tokens per predicted time of S* over those of S^, resampled by request."""
+def realised(weighting: Mapping[str, Any], clusters: Clusters) -> Interval:
+    """Recorded tokens per predicted time of S* over those of S^. Sums are by request, whose names
+    ascend, and so are `clusters`."""
     sums = {name: np.array(values) for name, values in weighting["recorded"].items()}
     best = np.stack([sums["tokens_best"], sums["ns_best"]], axis=1)
     ratio = np.stack([sums["tokens_ratio"], sums["ns_ratio"]], axis=1)
-    return paired_ratio(best, ratio)
+    return paired_ratio(best, ratio, clusters=clusters)
 
 
 def named(document: Document) -> Workload:
     return workload_of(document["info"])
 
 
-def rules_sheet(document: Document) -> Sheet:
-    """Both weightings of one workload, and the paper's value."""
+def clusters_by_name(rows: RunRows) -> Clusters:
+    """Of the requests that have decode cycles, by ascending name, as a study's sums are."""
+    cycles = rows.cycles[rows.cycles["cycle"] > 0]
+    return clusters_in(rows, sorted(set(cycles["request_id"]).intersection(rows.ok_ids)))
+
+
+def rules_sheet(document: Document, clusters: Clusters = None) -> Sheet:
+    """Every weighting of one workload, and the paper's value. `clusters` of requests by name."""
     workload = named(document)
     told = TABLE_5.get(workload.stands_for or "", {})
     weightings = document["weightings"]
+    known = [one | {"clusters": clusters} for one in weightings.values()]
     rows: list[tuple[Entry, ...]] = [
-        (line.label, *(line.of(one) for one in weightings.values()), told.get(line.told))
-        for line in RULES
+        (line.label, *(line.of(one) for one in known), told.get(line.told)) for line in RULES
     ]
     columns = ("", *(NAMES[name] for name in weightings), "paper")
     return Sheet(workload.label, columns, tuple(rows))
@@ -180,7 +188,11 @@ def table_5(reader: ResultsReader) -> Table:
     rows = [member.rows for member in reader.members(SUITE, kind="replay")]
     found = reader.suites(SUITE)[0]
     studies = [found.document(cell.label) for cell in found.suite.cells if cell.kind == "bench"]
-    sheets = {named(study).dataset: rules_sheet(study) for study in studies}
+    clusters = {one.info.run_id: clusters_by_name(one) for one in rows}
+    sheets = {
+        named(study).dataset: rules_sheet(study, clusters[study["info"]["run_id"]])
+        for study in studies
+    }
     sheets |= {"line": line_sheet(studies), "fits": fits_sheet(studies)}
     title = "The ratio rule and the throughput-optimal one on recorded pools"
     return Table(SUITE, title, sheets, reader.stamp(rows, SUITE, extra=[INTERVALS]), NOTES)

@@ -67,7 +67,12 @@ SECTIONS = (
         "real",
         "Under the real router's routes",
         "Half-real: recorded trees and acceptances, real tokens' routes, over graftings and seeds.",
-        ("table_real_geometry", "figure_formats", "table_formats"),
+        (
+            "figure_real_geometry",
+            "table_real_geometry",
+            "figure_formats",
+            "table_formats",
+        ),
     ),
     Section(
         "measured_formats",

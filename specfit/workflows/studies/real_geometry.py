@@ -27,6 +27,7 @@ from specfit.base.types import SpecfitError
 from specfit.decoding.replay.traced import GRAFTINGS
 from specfit.decoding.spec import locate
 from specfit.report.degenerate import is_degenerate
+from specfit.report.intervals import clusters_in
 from specfit.storage.foreign_traces import RoutingTrace, read_trace
 from specfit.storage.recording.files import Recording, find_recording, read_once
 from specfit.storage.rows import load_run
@@ -207,16 +208,17 @@ def base_of(folder: Path) -> tuple[RunConfig, Recording]:
 
 def study(folder: Path) -> dict[str, Any]:
     """The document that `table_real_geometry` and the figures read."""
-    _, donor = base_of(folder)
+    (_, donor), rows = base_of(folder), load_run(folder)
     answered = [one for one in donor.requests if one.request is not None]
     todo = routings(len(donor.requests))
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         cells = [cell for found in pool.map(Worker(folder), todo) for cell in found]
     outputs = [[int(token) for token in one.output_ids] for one in answered]  # type: ignore[union-attr]
     return {
-        "info": asdict(load_run(folder).info),
+        "info": asdict(rows.info),
         "trace": Path(_model().path).name,
-        "request_ids": [one.request_id for one in answered],
+        "request_ids": (names := [one.request_id for one in answered]),
+        "clusters": clusters_in(rows, names),
         "degenerate": [
             is_degenerate(ids, one.stop_reason) for ids, one in zip(outputs, answered, strict=True)
         ],

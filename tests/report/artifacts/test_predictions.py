@@ -13,6 +13,7 @@ from specfit.report.artifacts.predictions import (
     at_most_slots,
     bias,
     calibration_error,
+    drafter,
     drafter_sheet,
     mape,
     path_bins,
@@ -98,6 +99,7 @@ def counts() -> pd.DataFrame:
             "nodes": [5, 5, 5, 5],
             "path_probs": [low // 2, high // 2, low // 2, high // 2],
             "accepted": [3, 4, 1, 4],
+            "cluster": None,
         }
     )
 
@@ -112,3 +114,25 @@ def test_calibration_error_weighs_each_bins_gap_by_its_nodes() -> None:
     assert [b.predicted for b in bins] == pytest.approx([0.2, 0.8], abs=1e-5)
     assert texts(drafter_sheet([one]), "level") == ["1", "2", "all"]
     assert texts(drafter_sheet([one]), "nodes") == ["10", "10", "20"]
+
+
+def test_shares_of_the_drafter_have_the_wider_interval() -> None:
+    """Six requests of a template in which all is accepted, six of one in which nothing is."""
+    names = [f"{template}{number}" for template in "ab" for number in range(6)]
+    table = {"request_id": names, "level": 1, "bin": 5, "nodes": 10, "path_probs": 5 * ONE}
+    table["accepted"] = [10] * 6 + [0] * 6
+    document = {"info": {"dataset": "embedded_news"}, "bins": 10, "counts": table}
+    one, alone = (drafter(document, {n: cluster(n) for n in names}) for cluster in (first, alike))
+    (bin_,), (wide,) = path_bins(alone), path_bins(one)
+    assert wide.came.value == bin_.came.value == 0.5
+    assert wide.came.clusters == 2 and not bin_.came.clusters
+    assert wide.came.width > bin_.came.width
+    assert calibration_error(one).clusters == 2
+
+
+def alike(name: str) -> None:
+    """No cluster is known."""
+
+
+def first(name: str) -> str:
+    return name[0]

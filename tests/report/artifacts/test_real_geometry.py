@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from specfit.report.artifacts import real_geometry as half_real
-from specfit.report.artifacts import real_geometry_bounds
-from specfit.report.artifacts.half_real import HalfReal
+from specfit.report.artifacts import real_geometry_bounds, real_geometry_slots
+from specfit.report.artifacts.half_real import HalfReal, embedded_gain
 from specfit.report.artifacts.real_geometry import cloud, crossing
 from specfit.report.degenerate import is_degenerate, is_loop
 from specfit.report.table_format import to_markdown
@@ -153,3 +153,51 @@ def test_loops_are_told_from_text() -> None:
     assert not is_loop([*text[:50], *[1, 2, 3] * 12]), "less than half"
     assert not is_loop([*text[:10], 5, 5, 6, 7, 8])
     assert is_degenerate(text, "length") and not is_degenerate(text, "eos")
+
+
+# -- figure 4 --------------------------------------------------------------------------------------
+
+
+def test_lines_of_the_figure_are_the_rows_of_the_table() -> None:
+    half = HalfReal.of(document()).without_degenerate()
+    lines = {(line.base, line.routes): line for line in real_geometry_slots.gain_lines(half)}
+    assert len(lines) == 2 * (len(GRAFTS) + 2), "embedded, each grafting, all; over two systems"
+    sheet = half_real.figure_4_sheet([half], "t")
+    for start, routes in (("embedded", "embedded"), ("real, walk_2", "walk_2")):
+        shown = row(sheet, start)[3:]
+        drawn = [*lines["eagle3_cache", routes].gains, *lines["ar_cache", routes].gains]
+        assert [(c.value, c.low, c.high) for c in drawn] == [
+            (c.value, c.low, c.high) for c in shown
+        ]
+    told = real_geometry_slots.in_words(list(lines.values()))
+    assert "embedded: 1.50x at 48 slots" in told and "all graftings: 2.50x at 48 slots" in told
+
+
+def test_the_figure_has_a_panel_for_each_workload_and_base() -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    other = document(info={"dataset": "embedded_news"})
+    halves = [HalfReal.of(document()), HalfReal.of(other)]
+    sheet = Figure(layout="constrained")
+    real_geometry_slots.paint(
+        sheet, [line for half in halves for line in real_geometry_slots.gain_lines(half)]
+    )
+    assert len(sheet.axes) == 4
+    labels = [text.get_text() for text in sheet.legends[0].get_texts()]
+    assert labels[-1] == "paper" and {"embedded", "real, walk_2", "all graftings"} <= set(labels)
+    markers = [line.get_marker() for panel in sheet.axes[:2] for line in panel.lines]
+    assert "d" in markers, "the paper's gains"
+    assert all("d" not in [x.get_marker() for x in panel.lines] for panel in sheet.axes[2:])
+
+
+def test_embedded_intervals_know_the_clusters() -> None:
+    """The wider of requests and clusters, where the document says the clusters."""
+    ns = {"eagle3_cache": [60.0] * 12, "specfit": [40.0] * 6 + [60.0] * 6, "ar_cache": [60.0] * 12}
+    cells = [cell("embedded", 0, system, 48, times) for system, times in ns.items()]
+    plain = document(cells=cells, committed=[10] * 12, degenerate=[False] * 12)
+    clustered = plain | {"clusters": ["a"] * 6 + ["b"] * 6}
+    found, wide = (
+        embedded_gain(HalfReal.of(one), "specfit", "eagle3_cache", 48) for one in (plain, clustered)
+    )
+    assert found.value == wide.value and wide.high - wide.low > found.high - found.low

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from specfit.report.artifacts.rules import fits_sheet, line_sheet, realised, rules_sheet
+from specfit.report.artifacts.rules import (
+    clusters_by_name,
+    fits_sheet,
+    line_sheet,
+    realised,
+    rules_sheet,
+)
 from specfit.report.table_format import to_markdown
+from tests.fakes.rows import part
+from tests.report.artifacts.members import member
 
 RULES = {
     "cycles": 40,
@@ -74,9 +82,33 @@ def test_pools_that_end_where_drafting_stopped_say_nothing_of_stopping() -> None
 
 
 def test_the_realised_gain_is_a_ratio_of_sums_resampled_by_request() -> None:
-    found = realised(document()["weightings"]["every position"])
+    found = realised(document()["weightings"]["every position"], None)
     assert found.value == pytest.approx((50 / 20) / (25 / 12)) and found.n == 2
     assert found.low is not None and found.low <= found.value
+
+
+def test_the_realised_gain_has_the_wider_of_the_two_intervals() -> None:
+    """Requests of a template gain alike: templates say less than as many requests."""
+    gains = [1.5] * 6 + [1.0] * 6
+    sums = {"tokens_best": gains, "ns_best": [1.0] * 12}
+    weighting = {"recorded": sums | {"tokens_ratio": [1.0] * 12, "ns_ratio": [1.0] * 12}}
+    alone = realised(weighting, None)
+    found = realised(weighting, ["shop"] * 6 + ["farm"] * 6)
+    assert found.value == alone.value and found.clusters == 2 and found.width > alone.width
+    study = document()
+    study["weightings"] = {"every position": study["weightings"]["every position"] | weighting}
+    cells = {row[0].text: row[1] for row in rules_sheet(study, ["a"] * 6 + ["b"] * 6).cells()}
+    shown = cells["recorded tokens per predicted time, S* over S^"]
+    assert shown.low == pytest.approx(found.low) and shown.high == pytest.approx(found.high)
+
+
+def test_clusters_are_in_the_order_of_a_studys_sums() -> None:
+    """By ascending name, without requests that end with their first token."""
+    rows = member("specfit", 48, [part(name, (1, 2)) for name in ("e-2", "e-10", "e-1")]).rows
+    rows.requests["cluster"] = rows.requests["request_id"].map(
+        {"e-2": "two", "e-10": "ten", "e-1": "one"}
+    )
+    assert clusters_by_name(rows) == ["one", "ten", "two"]
 
 
 def test_the_line_and_the_fits() -> None:

@@ -11,6 +11,7 @@ from specfit.report.artifacts.slots import (
     bounds,
     paint,
     percent,
+    gains_of,
     points,
     slots_paper_sheet,
     slots_sheet,
@@ -19,6 +20,7 @@ from specfit.report.artifacts.slots import (
 )
 from specfit.report.paper_values import claims_of, trends
 from specfit.report.styles import PAPER
+from specfit.report.styles import Workload
 from tests.report.artifacts.members import decoding, member, texts
 
 
@@ -111,3 +113,15 @@ def test_a_bound_is_eagle3_without_its_copies() -> None:
     assert (many.slots, few.slots) == (48, 12)
     assert many.ratios["speed"].value == pytest.approx(12 / 10)
     assert few.ratios["cycle"].value == pytest.approx(22 / 24)
+
+
+def test_the_papers_marks_are_its_gains_over_eagle3() -> None:
+    """One for each slot count; the ratio over SpecFit without a cache is no gain over EAGLE-3."""
+    found = gains_of(Workload("cnn_dailymail", "cnn_dailymail"), "speed")
+    assert [(one.slots, one.value) for one in found] == [
+        (48, 1.216),
+        (24, 1.243),
+        (12, 1.292),
+        (0, 1.316),
+    ]
+    assert gains_of(Workload("gsm8k", "gsm8k"), "speed") == []
