@@ -1,0 +1,69 @@
+"""Further tries of blocks whose baselines were not equally fast (report/sandwich.py).
+
+They are planned once the rows that ask for them are there, so planning again finds them. A try has
+repeats of its own: 2 and 3 the second, 4 and 5 the third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specfit.report.sandwich import TRIES, WITHIN, apart, label_of_try
+from specfit.storage.rows import load_run
+from specfit.workflows.suites.files import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from specfit.workflows.suites.planning import Planned
+
+    PlanCell = Callable[[Planned, str, list[str]], Planned]
+
+
+def with_tries(
+    planned: Iterable[Planned], names: tuple[str, str], results: Path, plan: PlanCell
+) -> list[Planned]:
+    """Every block followed by its further tries. `plan` makes a cell like another one with this
+    label and override line."""
+    found: list[Planned] = []
+    for _, cells in groupby(planned, key=_block):
+        block = list(cells)
+        found += block
+        latest: Sequence[Planned] = block
+        for number in range(1, TRIES):
+            if not _is_unsettled(latest, names, results):
+                break
+            latest = [_again(one, number, plan) for one in block]
+            found += latest
+    return found
+
+
+def _block(one: Planned) -> tuple[int, str]:
+    return id(one.group), one.cell.label.rpartition("/")[0]
+
+
+def _again(one: Planned, number: int, plan: PlanCell) -> Planned:
+    assert one.work is not None, "a block that has run has configs"
+    repeat = one.work.config.repeat + 2 * number
+    line = joined(list(one.overrides), [f"repeat={repeat}"])
+    return plan(one, label_of_try(one.cell.label, number), line)
+
+
+def _is_unsettled(block: Sequence[Planned], names: tuple[str, str], results: Path) -> bool:
+    """Whether both baselines are there and differ by too much."""
+    named = {one.cell.label.split("/")[_depth(block)]: one.cell for one in block}
+    if block[0].cell.kind != "run" or not {*names} <= {*named}:
+        return False
+    pair = [named[name] for name in names]
+    if not all(cell.is_there(results) for cell in pair):
+        return False
+    first, last = (load_run(cell.path(results)) for cell in pair)
+    return apart(first, last) > WITHIN
+
+
+def _depth(block: Sequence[Planned]) -> int:
+    """Which name of a label is the last axis's."""
+    return len(block[0].group.axes) - 1
