@@ -54,10 +54,14 @@ class CpuWatch:
         throttles = None
         if begun.throttles is not None and now.throttles is not None:
             throttles = now.throttles - begun.throttles
-        return CpuReading(sum(clocks) / len(clocks) if clocks else None, throttles, _stolen(begun, now))
+        return CpuReading(
+            sum(clocks) / len(clocks) if clocks else None, throttles, _stolen(begun, now)
+        )
 
     def _look(self) -> _Look:
-        counts = [self._number(core, "thermal_throttle/core_throttle_count") for core in self._cores]
+        counts = [
+            self._number(core, "thermal_throttle/core_throttle_count") for core in self._cores
+        ]
         known = [count for count in counts if count is not None]
         return _Look(self._clock_mhz(), sum(known) if known else None, self._ticks())
 

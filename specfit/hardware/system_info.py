@@ -108,6 +108,6 @@ def _gpu_node(bus_id: str | None, root: Path) -> int | None:
 def text_of(path: Path) -> str:
     """Empty where it cannot be read."""
     try:
-        return path.readtext_of(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return ""

@@ -1,7 +1,7 @@
 """How far the modelled clock was off where a probe held it against a machine's own clock.
 
-A probe leaves results/profiles/<name>.json, or results/bench/probe-<..>.json; what it found is said wherever modelled times of that
-profile are shown.
+A probe leaves results/profiles/<name>.json, as a cell of a suite results/bench/probe-*.json; what
+it found is said wherever modelled times of that profile are shown.
 """
 
 from __future__ import annotations

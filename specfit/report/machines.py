@@ -6,7 +6,7 @@ profile's machine, whatever ran them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from specfit.storage.rows import RunRows
@@ -58,9 +58,13 @@ def unequal(run: RunRows, base: RunRows) -> tuple[str, ...]:
 
 
 def unequal_among(runs: Sequence[RunRows]) -> tuple[str, ...]:
-    """Of all measured runs of one table: those that the first one's machine was not."""
-    measured = [run for run in runs if run.info.clock == "wall"]
-    found: Iterable[str] = (text for other in measured[1:] for text in unequal(measured[0], other))
+    """Of all measured runs of one table: those that were not on the machine of the first with their
+    link. Links are settings: they are compared on purpose, and divided by `unequal` alone."""
+    first: dict[tuple[str, bool], RunRows] = {}
+    found: list[str] = []
+    for run in (run for run in runs if run.info.clock == "wall"):
+        link = _values(run, "link_gbps_cap"), _reads_disk(run)
+        found += unequal(first.setdefault(link, run), run)
     every = tuple(dict.fromkeys(found))
     more = f"and {len(every) - SHOWN} more"
     return every if len(every) <= SHOWN else (*every[:SHOWN], more)

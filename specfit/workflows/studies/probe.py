@@ -16,8 +16,8 @@ def study(
     requests: float = REQUESTS,
     tokens: float = TOKENS,
 ) -> dict[str, Any]:
-    """`on_disk=1`: misses are read from disk. A cap of 0 GB/s is none; half of the requests make the
-    profile, the others check the modelled clock with it."""
+    """`on_disk=1`: misses are read from disk. A cap of 0 GB/s is none; half of the requests make
+    the profile, the others check the modelled clock with it."""
     from specfit.base.config import from_hydra
     from specfit.workflows.hydra_cli import compose
     from specfit.workflows.probing.probe import probe_document

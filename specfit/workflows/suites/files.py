@@ -5,7 +5,7 @@
     smoke: limit=1 max_new_tokens=4
     repeats: 1                                 # each line as repeat=0, 1, ..; systems interleaved
     keeps: sums                                # committed of its runs: cycles, or sums a request
-    sandwich: eagle3_cache again               # first and last cell of a block: the same system twice
+    sandwich: eagle3_cache again               # a block's first and last cell, one system twice
     groups:
       - kind: run                              # run, replay, or bench: a study's JSON file
         axes:                                  # a cell for every choice of one name per axis
@@ -14,8 +14,8 @@
 
 A group may have its own common (added), preview and smoke (instead). A bench names its `study`,
 the stem of the file it `writes`, and what it `reads` (run or replay: then its lines are those of
-the run it reads, and {id} stands for that run). With a `sandwich`, a block (one choice of every axis
-but the last) is run anew while those two cells of it are not equally fast (suites/sandwich.py).
+the run it reads, and {id} stands for that run). With a `sandwich`, a block (one choice of every
+axis but the last) is run anew while those two cells of it are not equally fast (sandwich.py).
 """
 
 from __future__ import annotations

@@ -125,7 +125,9 @@ def plan_suites(names: Sequence[str], wanted: Wanted, folder: Path = FOLDER) -> 
         plans.append(Plan(suite, planned, file.sandwich is not None))
     every = [one for plan in plans for one in plan.planned]
     configured = [one for one in every if one.group.is_configured]
-    may_help = any(one.group.study == PROBE and not one.cell.is_there(wanted.results) for one in every)
+    may_help = any(
+        one.group.study == PROBE and not one.cell.is_there(wanted.results) for one in every
+    )
     refused = bool(configured) and all(one.refusal is not None for one in configured)
     if wanted.is_to_run and refused and not may_help:
         raise SpecfitError(str(configured[0].refusal))
@@ -300,7 +302,10 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--suite", nargs="+", action="extend", help="default: every suite")
     parser.add_argument("--size", choices=SIZES, default=SIZES[0])
     parser.add_argument(
-        "--part", nargs="+", metavar="NAME", help="only cells with one of these names in their label"
+        "--part",
+        nargs="+",
+        metavar="NAME",
+        help="only cells with one of these names in their label",
     )
     parser.add_argument("--repeats", type=int, help="of every run; default: as the suite says")
     parser.add_argument("--results", type=Path, default=Path("results"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from specfit.report.sandwich import TRIES, WITHIN, apart, label_of_try
 from specfit.storage.rows import load_run
-from specfit.workflows.suites.files import joined
+from specfit.workflows.suites.files import joined, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +46,8 @@ def _block(one: Planned) -> tuple[int, str]:
 
 
 def _again(one: Planned, number: int, plan: PlanCell) -> Planned:
-    assert one.work is not None, "a block that has run has configs"
-    repeat = one.work.config.repeat + 2 * number
+    said = (item.partition("=")[2] for item in one.overrides if key_of(item) == "repeat")
+    repeat = int(next(said, 0)) + 2 * number
     line = joined(list(one.overrides), [f"repeat={repeat}"])
     return plan(one, label_of_try(one.cell.label, number), line)
 
