@@ -1,6 +1,6 @@
 """The 30B's shapes at four layers, experts on disk: tokens a second, reads and memory, measured.
 
-    python scripts/bench/large.py [--slots 24] [--requests 2] [--tokens 32] [--folder DIR] [overrides]
+    python scripts/bench/large.py [--slots 24] [--requests 2] [--tokens 32] [--folder DIR] [key=value]
 
 Random weights; routes from a chain fitted to real traces; drafts and committed ids are a script's
 (model=qwen3-30b-a3b-dummy), so times and copies are real and texts are not. Every system is a
@@ -31,6 +31,7 @@ from specfit.base.types import SpecfitError  # noqa: E402
 BOUND_BYTES = 3_500_000_000
 SYSTEMS = ("ar", "ar_cache", "eagle3", "eagle3_cache", "specfit")
 MAKING = "making the pack"
+SHOWN = ("tokens_per_second", "experts_per_token", "committed_per_cycle")
 
 
 def main() -> int:
@@ -78,7 +79,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def in_a_process(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     line = [sys.executable, __file__, "--child", name, *overrides]
-    child = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.run(line, capture_output=True, text=True)
     if child.returncode:
         said = child.stderr.strip().splitlines()
         raise SpecfitError(f"{name}: {said[-1] if said else 'its process ended'}")
@@ -132,16 +133,14 @@ def peak_bytes() -> int:
 def lines(found: dict[str, Any]) -> list[str]:
     """What a person reads; speeds beside AR + cache of the same call."""
     systems = found["systems"]
-    told = [f"{'system':16} tokens/s (measured)  experts/token  committed/cycle  peak GB"]
+    told = [
+        f"{'system':16} {'tokens/s':>9} {'reads/token':>12} {'tokens/cycle':>13} {'peak GB':>8}"
+    ]
     for name, row in systems.items():
         peak = f"{row['peak_bytes'] / 1e9:.2f}"
-        if name == MAKING:
-            told.append(f"{name:16} {'':19} {'':14} {'':16} {peak:>8}")
-            continue
-        speed, experts = row["tokens_per_second"], row["experts_per_token"]
-        told.append(
-            f"{name:16} {speed:19.2f}  {experts:13.1f}  {row['committed_per_cycle']:15.2f}  {peak:>7}"
-        )
+        numbers = [row.get(key) for key in SHOWN]
+        cells = ["-" if value is None else f"{value:.2f}" for value in numbers]
+        told.append(f"{name:16} {cells[0]:>9} {cells[1]:>12} {cells[2]:>13} {peak:>8}")
     worst = max(row["peak_bytes"] for row in systems.values())
     word = "within" if worst <= found["bound_bytes"] else "above"
     told.append(f"{worst / 1e9:.2f} GB of memory at most, {word} {found['bound_bytes'] / 1e9:.1f}")
