@@ -1,6 +1,6 @@
 """The 30B's shapes at four layers, experts on disk: tokens a second, reads and memory, measured.
 
-    python scripts/bench/large.py [--slots 24] [--requests 2] [--tokens 32] [--folder DIR] [key=value]
+    python scripts/bench/large.py [--slots 24] [--requests 2] [--tokens 32] [--folder DIR]
 
 Random weights; routes from a chain fitted to real traces; drafts and committed ids are a script's
 (model=qwen3-30b-a3b-dummy), so times and copies are real and texts are not. Every system is a
