@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -141,6 +142,13 @@ class TreeTrials:
             f"calibration needs {QUESTIONS} questions whose answers exceed {POSITIONS[-1]} tokens; "
             "set calibration.dataset_path to a file with more of them"
         )
+
+    def warm_up(self, requests: Iterator[Request]) -> None:
+        """One question with all its positions: everything that probes use has been used then."""
+        for request in requests:
+            with suppress(RequestError):  # `run` names the question
+                if self._question(request):
+                    return
 
     def _question(self, request: Request) -> list[TreeTrial]:
         """All positions of one question, or nothing where its answer ends before the last one."""
