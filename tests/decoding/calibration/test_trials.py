@@ -75,6 +75,15 @@ def test_nine_states_of_sixteen_probes(slots: int) -> None:
     }
 
 
+def test_one_long_question_warms_up() -> None:
+    """Not a whole walk; a question whose answer is short goes by, as in `run`."""
+    bench, asked = Bench(5), questions(70, 3, 7)
+    left = iter(asked)
+    bench.prober.warm_up(left)
+    assert [request.request_id for request in left] == ["q7"]
+    assert len(bench.probes(0, 3, 7)) == 144, "nothing of it is kept"
+
+
 def test_the_union_family_never_demands_more() -> None:
     probes = Bench(5).probes(0, 3, 7)
     by_family = {(p.state, p.size, p.family): p.demand for p in probes}
