@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from specfit.report.artifact import Table
-from specfit.report.figures import EDGE, Drawing, whiskers
+from specfit.report.figures import EDGE, Drawing, marker, whiskers
 from specfit.report.footer import INTERVALS
 from specfit.report.intervals import Interval
 from specfit.report.metrics import same_ids, totals
@@ -375,13 +375,11 @@ def _panel(
 
 
 def _handles() -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    looks = {"ls": "none", "mec": EDGE}
+    style = SYSTEMS["specfit"]
     return [
-        Line2D([], [], marker="o", color=SYSTEMS["specfit"].colour, label="measured", **looks),
-        Line2D([], [], marker="o", color=UNSETTLED, label="measured, block unsettled", **looks),
-        Line2D([], [], marker="d", mfc="none", label="modelled, the probe's profile", **looks),
+        marker(style.marker, "measured", style.colour),
+        marker(style.marker, "measured, block unsettled", UNSETTLED),
+        marker("d", "modelled, the probe's profile"),
     ]
 
 

@@ -6,33 +6,44 @@ repeats of its own: 2 and 3 the second, 4 and 5 the third.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 from specfit.report.sandwich import TRIES, WITHIN, apart, label_of_try
 from specfit.storage.rows import load_run
-from specfit.workflows.suites.files import joined, key_of
+from specfit.storage.suite import Cell
+from specfit.workflows.suites.files import Group, joined, key_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from specfit.workflows.suites.planning import Planned
+class Planned(Protocol):
+    """What is read of a planned cell."""
 
-    PlanCell = Callable[[Planned, str, list[str]], Planned]
+    @property
+    def cell(self) -> Cell: ...
+    @property
+    def group(self) -> Group: ...
+    @property
+    def overrides(self) -> tuple[str, ...]: ...
+
+
+One = TypeVar("One", bound=Planned)
 
 
 def with_tries(
-    planned: Iterable[Planned], names: tuple[str, str], results: Path, plan: PlanCell
-) -> list[Planned]:
+    planned: Iterable[One],
+    names: tuple[str, str],
+    results: Path,
+    plan: Callable[[One, str, list[str]], One],
+) -> list[One]:
     """Every block followed by its further tries. `plan` makes a cell like another one with this
     label and override line."""
-    found: list[Planned] = []
+    found: list[One] = []
     for _, cells in groupby(planned, key=_block):
         block = list(cells)
         found += block
-        latest: Sequence[Planned] = block
+        latest = block
         for number in range(1, TRIES):
             if not _is_unsettled(latest, names, results):
                 break
@@ -45,7 +56,7 @@ def _block(one: Planned) -> tuple[int, str]:
     return id(one.group), one.cell.label.rpartition("/")[0]
 
 
-def _again(one: Planned, number: int, plan: PlanCell) -> Planned:
+def _again(one: One, number: int, plan: Callable[[One, str, list[str]], One]) -> One:
     said = (item.partition("=")[2] for item in one.overrides if key_of(item) == "repeat")
     repeat = int(next(said, 0)) + 2 * number
     line = joined(list(one.overrides), [f"repeat={repeat}"])
