@@ -188,11 +188,14 @@ class TreeTrials:
         return False
 
     def warm_up(self, requests: Iterator[Request]) -> None:
-        """One question with all its positions: everything that probes use has been used then."""
+        """The first question that is probed at all: everything that probes use has been used then."""
+        probed: list[None] = []
+        self._seen = lambda: probed.append(None)
         for request in requests:
             with suppress(RequestError):  # `run` names the question
-                if self._question(request):
-                    return
+                self._question(request)
+            if probed:
+                return
 
     def _question(self, request: Request) -> list[TreeTrial]:
         """All positions of one question, or nothing where its answer ends before the last one."""

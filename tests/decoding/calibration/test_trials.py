@@ -76,12 +76,11 @@ def test_nine_states_of_sixteen_probes(slots: int) -> None:
     }
 
 
-def test_one_long_question_warms_up() -> None:
-    """Not a whole walk; a question whose answer is short goes by, as in `run`."""
-    bench, asked = Bench(5), questions(70, 3, 7)
-    left = iter(asked)
+def test_one_question_warms_up() -> None:
+    """Not a whole walk; one whose answer ends before the first position goes by."""
+    bench, left = Bench(5), iter(questions(76, 70, 3))
     bench.prober.warm_up(left)
-    assert [request.request_id for request in left] == ["q7"]
+    assert [request.request_id for request in left] == ["q3"], "q70 ends after one position"
     assert len(bench.probes(0, 3, 7)) == 144, "nothing of it is kept"
 
 
