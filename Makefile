@@ -49,9 +49,10 @@ bench: $(STAMP) ## every scripts/bench/*.py; rows go to results/bench
 	done
 
 # SUITE="table_2 figure_4" takes some of experiments/, SIZE=preview or smoke, REPEATS=3, RESULTS=<folder>,
+# PART="24 12" the cells with such a name in their label,
 # LAUNCHER="joblib hydra.launcher.n_jobs=2". ARGS replaces values in every cell, or with a name in front
 # in the cells of that name: ARGS="model=qwen3-30b-a3b drafter=redhat-eagle3 gsm8k:dataset=gsm8k".
-ASKED = $(if $(SUITE),--suite $(SUITE)) $(if $(SIZE),--size $(SIZE)) $(if $(REPEATS),--repeats $(REPEATS)) \
+ASKED = $(if $(SUITE),--suite $(SUITE)) $(if $(PART),--part $(PART)) $(if $(SIZE),--size $(SIZE)) $(if $(REPEATS),--repeats $(REPEATS)) \
 	$(if $(RESULTS),--results $(RESULTS))
 
 plan: $(STAMP) ## what reproduce would run: a line a suite, or CELLS=1; minutes, disk, what is there

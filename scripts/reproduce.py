@@ -1,6 +1,7 @@
 """Runs what the suites of experiments/ need and is missing; says which run is which cell.
 
-    python scripts/reproduce.py [--suite table_2 ..] [--size full|preview|smoke] [overrides]
+    python scripts/reproduce.py [--suite table_2 ..] [--part 24 ..] [--size full|preview|smoke]
+                                [overrides]
 
 One process, so that runs share the loaded model and calibrations, unless a --launcher is named. A
 finished run is found by its id, an interrupted one goes on after its last request, one that fails
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from specfit.base.entry import needs_extras, print_error, script
@@ -21,7 +23,7 @@ with needs_extras():
     from specfit.base.types import SpecfitError
     from specfit.report.run_summary import counted
     from specfit.storage.suite import FULL
-    from specfit.workflows.suites.planning import Planned, parser_of, plans_of
+    from specfit.workflows.suites.planning import Plan, Planned, parser_of, plans_of
     from specfit.workflows.suites.running import Failed
 
 
@@ -36,18 +38,9 @@ def main() -> int:
     )
     options = parser.parse_args()
     from specfit.workflows.progress import say
-    from specfit.workflows.suites.running import run_all, sentences, todo
+    from specfit.workflows.suites.running import sentences
 
-    plans = plans_of(options)
-    left = todo(plans, options.results)
-    cells = sum(len(plan.planned) for plan in plans)
-    whole = f"{counted(cells, 'cell')} of {counted(len(plans), 'suite')}"
-    say(f"{whole}; {len(left)} to run, the rest is there")
-    failed = []
-    if options.launcher:
-        failed = launched(left, options)
-        left = [one for one in left if one.cell.kind != "run"]
-    failed += run_all(left, options.results, say)
+    plans, failed = everything(options, say)
     refused = [one for plan in plans for one in plan.refused]
     for plan in plans:
         if plan.refused:
@@ -62,6 +55,33 @@ def main() -> int:
     for one in refused:
         print_error(SpecfitError(f"refused: {one.cell.label}: {one.refusal}"))
     return 2 if failed or refused else 0
+
+
+def everything(
+    options: argparse.Namespace, say: Callable[[str], None]
+) -> tuple[list[Plan], list[Failed]]:
+    """Plans and runs, again while what has run asks for more: cells that read another cell's file,
+    and blocks whose baselines were not equally fast. Each cell is tried once."""
+    from specfit.workflows.suites.running import run_all, todo
+
+    plans, failed, tried = plans_of(options), [], set[tuple[str, str]]()
+    while True:
+        left = todo(plans, options.results)
+        left = [one for one in left if (one.cell.kind, one.cell.id) not in tried]
+        cells = sum(len(plan.planned) for plan in plans)
+        if left or not tried:
+            whole = f"{counted(cells, 'cell')} of {counted(len(plans), 'suite')}"
+            say(f"{whole}; {len(left)} to run, the rest is there")
+        if not left:
+            return plans, failed
+        tried |= {(one.cell.kind, one.cell.id) for one in left}
+        if options.launcher:
+            failed += launched(left, options)
+            left = [one for one in left if one.cell.kind != "run"]
+        failed += run_all(left, options.results, say)
+        if not any(plan.may_grow for plan in plans):
+            return plans, failed
+        plans = plans_of(options)
 
 
 def next_command(options: argparse.Namespace) -> str:

@@ -30,6 +30,7 @@ Ids = list[int]
 Engine = Callable[[Sequence[int], int], Ids]
 """Prompt ids and how many to say -> the ids said."""
 
+LLAMA = "llama.cpp"
 VERIFY_ROWS = 8
 VERIFY_TRIES = 60
 
@@ -203,7 +204,7 @@ def llama_engine(runtime: Any, scratch: Path) -> dict[str, Engine]:
                 break
         return ids
 
-    return {"llama.cpp": say}
+    return {LLAMA: say}
 
 
 # -- one verify ------------------------------------------------------------------------------------
@@ -241,6 +242,9 @@ def shown(result: dict[str, Any]) -> str:
         lines.append(
             f"verify, {name}: 1 row {ms['1']:.2f} ms, 8 rows {ms['8']:.2f} ms, {ratio:.2f} times"
         )
+    if (llama := result["tokens_per_s"].get(LLAMA)) is not None:
+        ours = {k: v for k, v in result["tokens_per_s"].items() if k.startswith("specfit")}
+        lines += [f"{name}: {speed / llama:.2f} of {LLAMA}" for name, speed in ours.items()]
     how = f"n = {result['requests']} prompts, median of {result['rounds']} rounds"
     return "\n".join([*lines, f"{how}, wall clock, measured, 1 thread"])
 

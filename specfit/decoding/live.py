@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from specfit.experts.pinned import CudaRegistrar
 from specfit.experts.prefetch import Prefetcher
 from specfit.experts.queued_streams import QueuedStreams
 from specfit.hardware.clock import ModelledClock, WallClock
+from specfit.hardware.cpu_state import CpuWatch
 from specfit.hardware.nvml import Watch
 from specfit.models.drafter.checkpoint import load_head
 from specfit.models.drafter.eagle import EagleDrafter
@@ -61,6 +62,7 @@ class Runtime:
     spec: LiveRunSpec
     watch: Watch
     scripts: Scripts | None = None  # what an oracle drafts
+    cpu: CpuWatch = field(default_factory=CpuWatch)
 
     def drafter(self) -> Drafter:
         shape = self.spec.config.drafter
@@ -107,12 +109,15 @@ class Runtime:
     def request_begins(self) -> None:
         self.engine.copies.link = LinkUse()
         self.watch.start()
+        if self.spec.clock == "wall":
+            self.cpu.start()
 
     def state(self) -> MachineState:
-        reading = self.watch.stop()
+        reading, cpu = self.watch.stop(), self.cpu.stop()
         if self.spec.clock != "wall":
             return MachineState()
-        return MachineState(**asdict(reading), achieved_h2d_gbps=self.engine.copies.link.gbps)
+        gbps = self.engine.copies.link.gbps
+        return MachineState(**asdict(reading), achieved_h2d_gbps=gbps, **asdict(cpu))
 
     def clock(self) -> Clock:
         if self.spec.clock == "modelled":

@@ -64,9 +64,9 @@ def bus_id(device: Any) -> str | None:
 
 def surroundings(gpu_bus_id: str | None = None, root: Path = Path("/")) -> Surroundings:
     """Reads /proc and /sys below `root`. `gpu_bus_id` is PCI's, like 0000:01:00.0."""
-    release = _text(root / "proc/sys/kernel/osrelease").lower()
+    release = text_of(root / "proc/sys/kernel/osrelease").lower()
     marks = ("docker", "containerd", "kubepods", "libpod", "lxc")
-    groups = _text(root / "proc/self/cgroup") + _text(root / "proc/1/cgroup")
+    groups = text_of(root / "proc/self/cgroup") + text_of(root / "proc/1/cgroup")
     in_container = any((root / name).exists() for name in (".dockerenv", "run/.containerenv"))
     return Surroundings(
         is_wsl="microsoft" in release or "wsl" in release,
@@ -83,7 +83,7 @@ def _affinity() -> set[int]:
 def _nodes_of(cores: set[int], root: Path) -> tuple[int, ...]:
     found = []
     for folder in (root / "sys/devices/system/node").glob("node[0-9]*"):
-        if cores & _cores(_text(folder / "cpulist")):
+        if cores & _cores(text_of(folder / "cpulist")):
             found.append(int(folder.name.removeprefix("node")))
     return tuple(sorted(found))
 
@@ -101,11 +101,12 @@ def _cores(text: str) -> set[int]:
 def _gpu_node(bus_id: str | None, root: Path) -> int | None:
     if bus_id is None:
         return None
-    text = _text(root / "sys/bus/pci/devices" / bus_id.lower() / "numa_node").strip()
+    text = text_of(root / "sys/bus/pci/devices" / bus_id.lower() / "numa_node").strip()
     return int(text) if text.isdigit() else None  # -1: the board does not say
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Empty where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
 """How far the modelled clock was off where a probe held it against a machine's own clock.
 
-A probe leaves results/profiles/<name>.json; what it found is said wherever modelled times of that
-profile are shown.
+A probe leaves results/profiles/<name>.json, as a cell of a suite results/bench/probe-*.json; what
+it found is said wherever modelled times of that profile are shown.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class ClockCheck:
 def clock_checks(results: Path) -> list[ClockCheck]:
     """By file name. A file that is no probe's, or an older one's, says nothing."""
     found = []
-    for path in sorted((results / FOLDER).glob("*.json")):
+    cells = sorted((results / "bench").glob("probe-*.json"))  # probes that a suite made
+    for path in [*sorted((results / FOLDER).glob("*.json")), *cells]:
         try:
             found.append(_check_of(json.loads(path.read_text(encoding="utf-8"))))
         except (OSError, ValueError, KeyError, TypeError, IndexError):

@@ -163,6 +163,13 @@ def sign(marker: str) -> Any:
     return Line2D([], [], marker=marker, ls="none", color=EDGE, ms=6)
 
 
+def marker(shape: str, label: str, fill: str = "none") -> Any:
+    """A legend's handle for a point of this shape."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], marker=shape, ls="none", color=fill, mfc=fill, mec=EDGE, label=label)
+
+
 def tie(corner: tuple[float, float] = (0, 0), **looks: Any) -> Any:
     """A hatched cell in which nothing is decided; also a legend's handle for it."""
     from matplotlib.patches import Rectangle

@@ -6,7 +6,7 @@ profile's machine, whatever ran them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from specfit.storage.rows import RunRows
@@ -20,7 +20,12 @@ STEADY = {
 }
 """Columns of requests.parquet that have one value on one machine."""
 
-NEAR = {"sm_clock_mhz": ("SM clock, MHz", 0.05), "achieved_h2d_gbps": ("link, GB/s", 0.15)}
+LINK = "achieved_h2d_gbps"
+NEAR = {
+    "sm_clock_mhz": ("SM clock, MHz", 0.05),
+    "cpu_clock_mhz": ("CPU clock, MHz", 0.05),
+    LINK: ("link, GB/s", 0.15),
+}
 """Columns whose medians differ a little from run to run on one machine, and by how much at most."""
 
 
@@ -38,10 +43,13 @@ def unequal(run: RunRows, base: RunRows) -> tuple[str, ...]:
         ("device", run.info.device, base.info.device),
         ("threads", run.info.threads, base.info.threads),
         ("throttle reasons", *(_throttled(one) for one in (run, base))),
+        ("CPU throttled", *(_cpu_throttled(one) for one in (run, base))),
     ]
     pairs += [(text, *(_values(one, name) for one in (run, base))) for name, text in STEADY.items()]
     different = [pair for pair in pairs if pair[1] != pair[2]]
     for name, (text, share) in NEAR.items():
+        if name == LINK and _reads_disk(run) and _reads_disk(base):
+            continue  # a disk's speed goes by how many reads a system has in flight
         ours, theirs = (_median(one, name) for one in (run, base))
         if (ours is None) != (theirs is None) or _are_apart(ours, theirs, share):
             different.append((text, _shown(ours), _shown(theirs)))
@@ -50,9 +58,13 @@ def unequal(run: RunRows, base: RunRows) -> tuple[str, ...]:
 
 
 def unequal_among(runs: Sequence[RunRows]) -> tuple[str, ...]:
-    """Of all measured runs of one table: those that the first one's machine was not."""
-    measured = [run for run in runs if run.info.clock == "wall"]
-    found: Iterable[str] = (text for other in measured[1:] for text in unequal(measured[0], other))
+    """Of all measured runs of one table: those that were not on the machine of the first with their
+    link. Links are settings: they are compared on purpose, and divided by `unequal` alone."""
+    first: dict[tuple[str, bool], RunRows] = {}
+    found: list[str] = []
+    for run in (run for run in runs if run.info.clock == "wall"):
+        link = _values(run, "link_gbps_cap"), _reads_disk(run)
+        found += unequal(first.setdefault(link, run), run)
     every = tuple(dict.fromkeys(found))
     more = f"and {len(every) - SHOWN} more"
     return every if len(every) <= SHOWN else (*every[:SHOWN], more)
@@ -70,6 +82,15 @@ def _throttled(run: RunRows) -> str:
     for bits in reasons:
         every |= bits
     return str(every) if reasons else "unknown"
+
+
+def _cpu_throttled(run: RunRows) -> str:
+    counts = run.requests["cpu_throttles"].dropna()
+    return ("yes" if bool((counts > 0).any()) else "no") if len(counts) else "unknown"
+
+
+def _reads_disk(run: RunRows) -> bool:
+    return bool(run.requests["disk_reads"].notna().any())
 
 
 def _median(run: RunRows, name: str) -> float | None:

@@ -227,7 +227,8 @@ def machine_moved(run: RunRows) -> list[str]:
     steady = ("pcie_generation", "pcie_width", "power_limit_w")
     moved = [name for name in steady if run.requests[name].dropna().nunique() > 1]
     throttled = bool((run.requests["throttle_reasons"].dropna() != 0).any())
-    return moved + (["throttle_reasons"] if throttled else [])
+    heated = bool((run.requests["cpu_throttles"].dropna() > 0).any())
+    return moved + ["throttle_reasons"] * throttled + ["cpu_throttles"] * heated
 
 
 def _against(run: RunRows, ar: RunRows) -> list[Line]:

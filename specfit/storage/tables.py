@@ -109,7 +109,14 @@ class MachineState:
     temperature_c: Annotated[float | None, "Device temperature, degrees Celsius."] = None
     throttle_reasons: Annotated[int | None, "Bits as the driver reports them; 0 is none."] = None
     power_limit_w: Annotated[float | None, "Power limit, W."] = None
-    achieved_h2d_gbps: Annotated[float | None, "Host-to-device bandwidth reached, GB/s."] = None
+    achieved_h2d_gbps: Annotated[
+        float | None, "Bandwidth reached to the device's memory, GB/s; reads from disk count."
+    ] = None
+    cpu_clock_mhz: Annotated[float | None, "Mean clock of the process's cores, MHz."] = None
+    cpu_throttles: Annotated[int | None, "Times that heat slowed one of these cores down."] = None
+    cpu_steal_share: Annotated[
+        float | None, "Core time that the hypervisor gave to others, of all there is."
+    ] = None
 
 
 CYCLES = Layout("One row per (run, request, cycle).", (RUN_ID, *columns_of(CycleRecord)))

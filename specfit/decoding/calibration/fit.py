@@ -49,9 +49,9 @@ def run_trials(
         spec.kind.probed(spec.config.selector.k),
         runtime.prefetch_hooks(),
     )
-    if spec.clock == "wall":  # the first use of anything is slow: one untimed walk
+    if spec.clock == "wall":  # the first use of anything is slow
         empty = runtime.target.residency()
-        prober.run(spec.questions.requests())
+        prober.warm_up(spec.questions.requests())
         runtime.target.restore(empty)
     if not isinstance(spec, ReplayRunSpec):
         return prober.run(spec.questions.requests(), seen)

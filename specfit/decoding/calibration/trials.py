@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -185,6 +186,16 @@ class TreeTrials:
                 return True
             self._walker.cycle(session)
         return False
+
+    def warm_up(self, requests: Iterator[Request]) -> None:
+        """The first question that is probed at all: everything that probes use has been used then."""
+        probed: list[None] = []
+        self._seen = lambda: probed.append(None)
+        for request in requests:
+            with suppress(RequestError):  # `run` names the question
+                self._question(request)
+            if probed:
+                return
 
     def _question(self, request: Request) -> list[TreeTrial]:
         """All positions of one question, or nothing where its answer ends before the last one."""

@@ -114,15 +114,18 @@ def _fill_dense(
 
 
 def _fill(store: ExpertStore | PackWriter, device: torch.device, source: torch.Generator) -> None:
-    """One layer's experts at a time on the device, then part by part to the host or the disk."""
+    """One layer's experts at a time on the device, then part by part to the host; for a pack one
+    expert at a time, which draws the same values and holds no layer in memory."""
     format = store.format
     inward = format.intermediate, format.hidden
     shapes = inward, inward, inward[::-1]
+    together = 1 if isinstance(store, PackWriter) else store.experts
     for layer in range(store.layers):
-        size = store.experts, 3, format.intermediate * format.hidden
-        values = _random(size, format.dtype, device, source)
         for expert in range(store.experts):
-            matrices = zip(values[expert], shapes, strict=True)
+            if expert % together == 0:
+                size = together, 3, format.intermediate * format.hidden
+                values = _random(size, format.dtype, device, source)
+            matrices = zip(values[expert % together], shapes, strict=True)
             parts = [p for m, shape in matrices for p in format.layout.quantise(m.view(shape))]
             for place, made in zip(store.places(layer, expert), parts, strict=False):
                 place.copy_(made)

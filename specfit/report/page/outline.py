@@ -27,6 +27,12 @@ LEAD = Section(
 """Stands directly below the headline cards."""
 SECTIONS = (
     Section(
+        "measured",
+        "Measured",
+        "Every system on one machine's own clock, experts on its disk, beside the modelled clock.",
+        ("figure_measured", "table_measured"),
+    ),
+    Section(
         "both",
         "Both workloads",
         "The README's picture.",

@@ -34,6 +34,16 @@ def probe_to_file(config: RunConfig, say: Callable[[str], None]) -> Path:
     """Measures, reports, and leaves the profile below results_dir; the file."""
     from specfit.report.clock_check import FOLDER
     from specfit.storage.atomic import write_json
+
+    document = probe_document(config, say)
+    path = Path(config.results_dir) / FOLDER / f"{document['profile']['name']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, document)
+    return path
+
+
+def probe_document(config: RunConfig, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measures and reports; what a probe's file holds."""
     from specfit.storage.provenance import collect
     from specfit.workflows.live_run import perform
     from specfit.workflows.probing.profile import probe_machine
@@ -43,13 +53,10 @@ def probe_to_file(config: RunConfig, say: Callable[[str], None]) -> Path:
     config = replace(config, limit=max(2, requests), max_new_tokens=tokens)
     prepare(config, perform, say)
     result = probe_machine(config, config.cache_slots)
-    path = Path(config.results_dir) / FOLDER / f"{result.profile.name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    of = {"model": probed_model(config), "provenance": collect().as_dict()}
-    write_json(path, result.document() | of)
     for line in report(result):
         say(line)
-    return path
+    of = {"model": probed_model(config), "provenance": collect().as_dict()}
+    return result.document() | of
 
 
 def probed_model(config: RunConfig) -> str:

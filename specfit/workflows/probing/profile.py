@@ -144,9 +144,10 @@ def on_disk(spec: LiveRunSpec) -> bool:
 def profile_from(seen: Group, spec: LiveRunSpec, link: Sequence[Bandwidth]) -> Profile:
     slug = "-".join("".join(c if c.isalnum() else " " for c in spec.device_name.lower()).split())
     result = constants(seen, spec, link)
-    tier = "-disk" if on_disk(spec) else ""
+    tier, cap = "-disk" if on_disk(spec) else "", spec.config.gpu.link_gbps_cap
+    capped = "" if cap is None else f"-{cap:g}gbps"
     return Profile(
-        name=f"probe-{slug}{tier}",
+        name=f"probe-{slug}{tier}{capped}",
         gpu_names=(spec.device_name,),
         overlap=overlaps(spec),
         copies_in_flight=spec.profile.copies_in_flight,

@@ -1,6 +1,7 @@
 """What a suite works out of a finished replay, or measures: a document, written by its caller.
 
-A study of a replay takes the replay's folder. `selection_time` and `validation` read no run.
+A study of a replay takes the replay's folder. `probe`, `selection_time` and
+`validation` read no run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ OF_A_REPLAY = (
     "selection_cycles",
     "sweeps",
 )
-MEASURED = ("selection_time", "validation")
+MEASURED = ("probe", "selection_time", "validation")
 LONG = ("formats", "paying", "real_geometry")  # documents that are written without indentation
 
 

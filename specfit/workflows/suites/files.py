@@ -5,6 +5,7 @@
     smoke: limit=1 max_new_tokens=4
     repeats: 1                                 # each line as repeat=0, 1, ..; systems interleaved
     keeps: sums                                # committed of its runs: cycles, or sums a request
+    sandwich: eagle3_cache again               # a block's first and last cell, one system twice
     groups:
       - kind: run                              # run, replay, or bench: a study's JSON file
         axes:                                  # a cell for every choice of one name per axis
@@ -13,7 +14,8 @@
 
 A group may have its own common (added), preview and smoke (instead). A bench names its `study`,
 the stem of the file it `writes`, and what it `reads` (run or replay: then its lines are those of
-the run it reads, and {id} stands for that run).
+the run it reads, and {id} stands for that run). With a `sandwich`, a block (one choice of every
+axis but the last) is run anew while those two cells of it are not equally fast (sandwich.py).
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class SuiteFile:
     groups: tuple[Group, ...]
     repeats: int = 1
     keeps: str = SUMS
+    sandwich: tuple[str, str] | None = None  # names on the last axis: the baseline, and it again
 
 
 def suite_names(folder: Path = FOLDER) -> list[str]:
@@ -89,7 +92,7 @@ class _Reader:
         self._path = path
 
     def suite(self, raw: Any) -> SuiteFile:
-        known = {"common", "preview", "smoke", "repeats", "keeps", "groups"}
+        known = {"common", "preview", "smoke", "repeats", "keeps", "sandwich", "groups"}
         self._keys(raw, "a suite", known, {"groups"})
         repeats, groups = raw.get("repeats", 1), raw["groups"]
         keeps = raw.get("keeps", SUMS)
@@ -105,7 +108,17 @@ class _Reader:
         for label in labels:
             if labels.count(label) > 1:
                 raise self._wrong(f"two cells are called {label}; names are distinct")
-        return SuiteFile(self._path.stem, read, repeats, keeps)
+        return SuiteFile(self._path.stem, read, repeats, keeps, self._sandwich(raw, read))
+
+    def _sandwich(self, raw: Any, groups: Sequence[Group]) -> tuple[str, str] | None:
+        if "sandwich" not in raw:
+            return None
+        names = str(raw["sandwich"]).split()
+        if len(names) != 2 or not any({*names} <= {*group.axes[-1]} for group in groups):
+            raise self._wrong(
+                f"sandwich is {raw['sandwich']!r}; it is two names of one group's last axis"
+            )
+        return names[0], names[1]
 
     def _group(self, raw: Any, number: int, shared: dict[str, str]) -> Group:
         where = f"group {number}"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +29,13 @@ from specfit.workflows.suites.files import (
     read_suite_file,
     suite_names,
 )
+from specfit.workflows.suites.sandwich import with_tries
 
 if TYPE_CHECKING:
     from specfit.models.target.fetch import Repository
+
+PROBE = "probe"
+"""The study whose file other cells of its suite read: without it they are refused."""
 
 # Keys that no person overrides in a suite -> what to do instead.
 OURS = {
@@ -81,6 +85,22 @@ class Planned:
 class Plan:
     suite: Suite
     planned: tuple[Planned, ...]
+    has_tries: bool = False  # blocks of its file are run anew where the machine was not steady
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether planning again, once this has run, may find more to run."""
+        return self.has_tries or bool(self.refused)
+
+    def part(self, names: Sequence[str], results: Path) -> Plan:
+        """Cells that have one of these names in their label, and those that are there already."""
+        kept = tuple(
+            one
+            for one in self.planned
+            if {*names} & {*one.cell.label.split("/")} or one.cell.is_there(results)
+        )
+        suite = replace(self.suite, cells=tuple(one.cell for one in kept))
+        return replace(self, suite=suite, planned=kept)
 
     @property
     def refused(self) -> list[Planned]:
@@ -97,11 +117,19 @@ def plan_suites(names: Sequence[str], wanted: Wanted, folder: Path = FOLDER) -> 
     plans = []
     for file in files:
         planned = without_replays(tuple(plan_file(file, wanted, arguments)))
+        if file.sandwich is not None:
+            again = partial(plan_again, wanted)
+            planned = tuple(with_tries(planned, file.sandwich, wanted.results, again))
         cells = tuple(one.cell for one in planned)
         suite = Suite(file.artifact, wanted.size, wanted.arguments, cells, file.keeps)
-        plans.append(Plan(suite, planned))
-    configured = [one for plan in plans for one in plan.planned if one.group.is_configured]
-    if wanted.is_to_run and configured and all(one.refusal is not None for one in configured):
+        plans.append(Plan(suite, planned, file.sandwich is not None))
+    every = [one for plan in plans for one in plan.planned]
+    configured = [one for one in every if one.group.is_configured]
+    may_help = any(
+        one.group.study == PROBE and not one.cell.is_there(wanted.results) for one in every
+    )
+    refused = bool(configured) and all(one.refusal is not None for one in configured)
+    if wanted.is_to_run and refused and not may_help:
         raise SpecfitError(str(configured[0].refusal))
     return plans
 
@@ -131,6 +159,10 @@ def plan_file(
                     mine = [a.override for a in arguments if a.is_for(label)]
                     sized = joined(sized, mine, [f"repeat={repeat}"] if repeat else [])
                 yield plan_cell(group, label, sized, repeat, wanted)
+
+
+def plan_again(wanted: Wanted, one: Planned, label: str, line: list[str]) -> Planned:
+    return plan_cell(one.group, label, line, one.cell.repeat, wanted)
 
 
 def plan_cell(group: Group, label: str, line: list[str], repeat: int, wanted: Wanted) -> Planned:
@@ -269,6 +301,12 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--suite", nargs="+", action="extend", help="default: every suite")
     parser.add_argument("--size", choices=SIZES, default=SIZES[0])
+    parser.add_argument(
+        "--part",
+        nargs="+",
+        metavar="NAME",
+        help="only cells with one of these names in their label",
+    )
     parser.add_argument("--repeats", type=int, help="of every run; default: as the suite says")
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--experiments", type=Path, default=FOLDER)
@@ -284,4 +322,9 @@ def plans_of(options: argparse.Namespace, is_to_run: bool = True) -> list[Plan]:
         options.size, tuple(options.overrides), options.repeats, options.results, is_to_run
     )
     names = options.suite or suite_names(options.experiments)
-    return plan_suites(names, requested, options.experiments)
+    plans = plan_suites(names, requested, options.experiments)
+    if options.part:
+        plans = [plan.part(options.part, options.results) for plan in plans]
+        if not any(plan.planned for plan in plans):
+            raise SpecfitError(f"no cell has {' or '.join(options.part)} in its label; see --cells")
+    return plans

@@ -76,6 +76,14 @@ def test_nine_states_of_sixteen_probes(slots: int) -> None:
     }
 
 
+def test_one_question_warms_up() -> None:
+    """Not a whole walk; one whose answer ends before the first position goes by."""
+    bench, left = Bench(5), iter(questions(76, 70, 3))
+    bench.prober.warm_up(left)
+    assert [request.request_id for request in left] == ["q3"], "q70 ends after one position"
+    assert len(bench.probes(0, 3, 7)) == 144, "nothing of it is kept"
+
+
 def test_the_union_family_never_demands_more() -> None:
     probes = Bench(5).probes(0, 3, 7)
     by_family = {(p.state, p.size, p.family): p.demand for p in probes}

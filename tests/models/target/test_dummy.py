@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from specfit.experts.cache import ExpertCache
 from specfit.experts.copies import CpuCopyEngine
 from specfit.experts.engine import ExpertEngine
 from specfit.models.routes.markov import MarkovRoutes
+from specfit.models.target import dummy
 from specfit.models.target.dummy import RandomCheckpoint, load_random
 from specfit.models.target.forced import ForcedTarget
 from specfit.models.target.loading import LoadedModel
@@ -78,6 +80,33 @@ def test_values_are_random_and_the_same_every_time(loaded: LoadedModel) -> None:
     assert float(first.std()) == pytest.approx(0.02, rel=0.1)
     assert all(bool(p.isfinite().all()) and not p.is_meta for p in loaded.model.parameters())
     assert RandomCheckpoint(FOLDER, SHAPE | {"vocab_size": 301}).digest() != loaded.digest
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_pack_has_the_same_values_and_is_made_expert_by_expert(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
+) -> None:
+    checkpoint = RandomCheckpoint(FOLDER, SHAPE)
+    host = load_random(checkpoint, dtype, CPU, 2)
+    sizes: list[int] = []
+    draw, fill_dense = dummy._random, dummy._fill_dense
+
+    def seen(shape: tuple[int, ...], *rest: Any) -> torch.Tensor:
+        sizes.append(math.prod(shape))
+        return draw(shape, *rest)
+
+    def dense_then_experts(*arguments: Any) -> None:
+        fill_dense(*arguments)
+        sizes.clear()
+
+    monkeypatch.setattr(dummy, "_random", seen)
+    monkeypatch.setattr(dummy, "_fill_dense", dense_then_experts)
+    disk = load_random(checkpoint, dtype, CPU, 2, tmp_path)
+    shape = host.geometry
+    for layer in range(shape.layers):
+        for expert in range(shape.experts):
+            assert torch.equal(disk.store.block(layer, expert), host.store.block(layer, expert))
+    assert sizes and max(sizes) * dtype.itemsize <= disk.store.format.block_bytes
 
 
 def test_the_script_is_committed_and_only_it_is_accepted(loaded: LoadedModel) -> None:

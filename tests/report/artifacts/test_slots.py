@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from specfit.report.artifacts.slots import (
     bounds,
+    gains_of,
     paint,
     percent,
-    gains_of,
     points,
     slots_paper_sheet,
     slots_sheet,
@@ -19,8 +19,7 @@ from specfit.report.artifacts.slots import (
     trends_sheet,
 )
 from specfit.report.paper_values import claims_of, trends
-from specfit.report.styles import PAPER
-from specfit.report.styles import Workload
+from specfit.report.styles import PAPER, Workload
 from tests.report.artifacts.members import decoding, member, texts
 
 

@@ -97,6 +97,14 @@ REFUSED = {
         ).replace("{selection: ", "{ar: "),
         "two cells are called news/ar",
     ),
+    "a sandwich of one": (
+        changed("repeats: 2", "sandwich: ar"),
+        "sandwich is 'ar'; it is two names",
+    ),
+    "a sandwich of no cell": (
+        changed("repeats: 2", "sandwich: ar evict"),
+        "of one group's last axis",
+    ),
     "no YAML": ("groups: [", "some.yaml is no YAML"),
     "a name twice": (changed("ar: selector=ar,", "ar: selector=ar, ar: seed=2,"), "is no YAML"),
 }

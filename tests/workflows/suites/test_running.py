@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[3]
 SHIPPED = ROOT / "experiments"
 MANY_CELLS = 20
 REFITTING = ("sweep", "map", "advice")
+PROBES = "measured"
 READS_FILE = re.compile(r"routes=(learned|token_table)")
 ONE = """
 common: limit=2 max_new_tokens=5 cache_slots=4
@@ -111,10 +112,13 @@ def test_every_shipped_suite_runs(
     else:
         request.getfixturevalue("two_states")
     arguments = (*pair.overrides, *told_where(name, predictors))
-    (plan,) = plan_suites([name], Wanted("smoke", arguments, results=shared), SHIPPED)
+    wanted, said = Wanted("smoke", arguments, results=shared), list[str]()
+    (plan,) = plan_suites([name], wanted, SHIPPED)
+    assert not plan.refused or name == PROBES, "only a probe's file may be waited for"
+    while left := todo([plan], shared):
+        assert not run_all(left, shared, said.append), said
+        (plan,) = plan_suites([name], wanted, SHIPPED) if plan.may_grow else (plan,)
     assert not plan.refused
-    said: list[str] = []
-    assert not run_all(todo([plan], shared), shared, said.append), said
 
     plan.suite.write(shared)
     found = find_suite(name, shared, plan.suite.variant)
