@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import numpy as np
 import pytest
 import torch
 
+from specfit.base.interfaces import RouteSource
 from specfit.base.types import DraftTree, Request, Selection, SpecfitError
+from specfit.decoding.calibration import trials
 from specfit.decoding.calibration.trials import TreeTrial, TreeTrials
 from specfit.decoding.cycle import DecodeState
 from specfit.decoding.decoder import Decoder
+from specfit.experts.eviction import POLICIES
+from specfit.experts.policy_cache import Movement, MovingCache
+from specfit.experts.prefetch import Prefetcher
 from specfit.hardware.clock import ModelledClock
+from specfit.hardware.idle_link import IdleLink
 from specfit.hardware.profile import Billing, Profile
 from specfit.models.routes.atlas import AtlasRoutes
+from specfit.models.routes.last_token import LastTokenRoutes
 from specfit.selection.fit import fit, leave_one_out
 from specfit.selection.selectors import NoDraft
 from tests.fakes.table_model import (
@@ -120,6 +129,68 @@ def test_an_answer_too_short_is_no_question() -> None:
         Bench(5).probes(0, 3, 40)
 
 
+# -- long enough is known before anything is probed ------------------------------------------------
+
+
+class ProbingAsItGoes(TreeTrials):
+    """The plain way: a question is probed at each position it reaches, long enough or not."""
+
+    def _question(self, request: Request) -> list[TreeTrial]:
+        session = DecodeState(request)
+        self._prober.prefill(session)
+        probes: list[TreeTrial] = []
+        while session.stop_reason is None:
+            if len(session.output_ids) in trials.POSITIONS:
+                probes += self._state(session)
+                if len(session.output_ids) == trials.POSITIONS[-1]:
+                    return probes
+            self._drafter.extend(np.asarray(session.fresh_tokens), session.fresh_features)
+            self._walker.cycle(session)
+        return []
+
+
+def prefetching() -> MovingCache:
+    """Remembers uses for good, so that every question walked decides who stays."""
+    link = IdleLink.of(PROFILE, Billing("large", SCALE * LAYERS, 4000, LAYERS, EXPERT_BYTES), 0.0)
+    ahead = Prefetcher("layer", 3, LAYERS, EXPERTS, link)
+    return MovingCache(LAYERS, EXPERTS, 5, 3, Movement(POLICIES["lfu"], prefetcher=ahead))
+
+
+@pytest.mark.parametrize("prefetches", [False, True])
+def test_short_questions_change_what_they_did_when_they_were_probed(prefetches: bool) -> None:
+    """The same trials and the same cache as if each had been probed on its way; the source of a
+    prefetching run remembers the text."""
+
+    def walked(
+        kind: type[TreeTrials], *starts: int
+    ) -> tuple[list[TreeTrial], dict[str, np.ndarray]]:
+        bench = Bench(5)
+        routes: RouteSource = AtlasRoutes(bench.target)
+        hooks = None
+        if prefetches:
+            bench.target.cache = cache = prefetching()
+            routes, hooks = LastTokenRoutes(), cache.prefetcher
+        prober = kind(bench.target, bench.drafter, routes, bench.clock, EXPERTS, K, hooks)
+        return prober.run(iter(questions(*starts))), bench.target.residency()
+
+    mixed = 40, 0, 60, 78, 3, 7  # 40, 60 and 78 end before the last position, 78 before the first
+    probes, residency = walked(TreeTrials, *mixed)
+    expected, after = walked(ProbingAsItGoes, *mixed)
+    assert probes == expected
+    assert all(np.array_equal(residency[name], after[name]) for name in residency | after)
+    if prefetches:
+        assert probes != walked(TreeTrials, 0, 3, 7)[0], "they warm the cache, which is compared"
+
+
+def test_a_short_question_is_not_probed() -> None:
+    bench = Bench(5)
+    bench.probes(40, 0, 3, 7)
+    observed = len(bench.target.observed)
+    bench = Bench(5)
+    bench.probes(0, 3, 7)
+    assert observed == len(bench.target.observed) > 0, "nodes whose routes were asked for"
+
+
 def test_without_slots_the_fit_finds_the_modelled_constants_exactly() -> None:
     probes = Bench(0).probes(0, 3, 7)
     sizes, demands, times = (
@@ -177,3 +248,35 @@ def test_probes_of_a_state_leave_the_real_machine_untouched(pair: Pair, slots: i
     assert np.array_equal(tree.path_probs, twin.path_probs)
     assert torch.equal(features, twin_features)
     assert rest == twin_rest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "overrides",
+    [["cache_slots=12"], ["cache_slots=12", "prefetch=layer", "routes=learned", "policy=lfu"]],
+    ids=["exact routes", "learned routes"],
+)
+def test_the_pair_of_the_package_is_probed_as_before(
+    overrides: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every other question is cut short of the last position."""
+    from specfit.base.config import from_hydra
+    from specfit.decoding.calibration import fit
+    from specfit.decoding.live import build_runtime
+    from specfit.decoding.resolve import resolve
+    from specfit.decoding.workload import TextQuestions
+    from specfit.workflows.hydra_cli import compose
+
+    first = TextQuestions.requests
+
+    def cut(self: TextQuestions) -> Iterator[Request]:
+        for index, request in enumerate(islice(first(self), 6)):
+            yield request if index % 2 else replace(request, max_new_tokens=6)
+
+    monkeypatch.setattr(TextQuestions, "requests", cut)
+    monkeypatch.setattr(trials, "POSITIONS", (2, 5, 8))
+    spec = resolve(from_hydra(compose([*overrides, "device=cpu"])))
+    probes = fit.run_trials(spec, build_runtime)
+    assert len({probe.state for probe in probes}) == 9
+    monkeypatch.setattr(fit, "TreeTrials", ProbingAsItGoes)
+    assert probes == fit.run_trials(spec, build_runtime)
