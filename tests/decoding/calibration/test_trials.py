@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from specfit.base.interfaces import RouteSource
 from specfit.base.types import DraftTree, Request, Selection, SpecfitError
 from specfit.decoding.calibration import trials
 from specfit.decoding.calibration.trials import TreeTrial, TreeTrials
@@ -129,24 +128,22 @@ def test_an_answer_too_short_is_no_question() -> None:
         Bench(5).probes(0, 3, 40)
 
 
-# -- long enough is known before anything is probed ------------------------------------------------
-
-
-class ProbingAsItGoes(TreeTrials):
-    """The plain way: a question is probed at each position it reaches, long enough or not."""
-
-    def _question(self, request: Request) -> list[TreeTrial]:
-        session = DecodeState(request)
-        self._prober.prefill(session)
-        probes: list[TreeTrial] = []
-        while session.stop_reason is None:
-            if len(session.output_ids) in trials.POSITIONS:
-                probes += self._state(session)
-                if len(session.output_ids) == trials.POSITIONS[-1]:
-                    return probes
-            self._drafter.extend(np.asarray(session.fresh_tokens), session.fresh_features)
-            self._walker.cycle(session)
-        return []
+@pytest.mark.parametrize("slots", [0, 5, 14])
+def test_probes_are_those_of_every_question_walked_and_probed(slots: int) -> None:
+    """Answers that are too short warm the cache, whether or not their states are probed, and
+    whether or not they are walked again."""
+    starts = (41, 60, 0, 40, 3, 45, 50, 7)
+    plain, again = Bench(slots), Bench(slots)
+    wanted = [probe for one in questions(*starts) for probe in plain.prober._question(one)]
+    assert len(wanted) == 144
+    assert Bench(slots).probes(*starts) == wanted
+    found = Bench(slots).prober.starts(iter(questions(*starts)))
+    assert [one.request.request_id for one in found] == ["q0", "q3", "q7"]
+    assert again.prober.run_from(found) == again.prober.run_from(found) == wanted
+    cold = [replace(one, residency=Bench(slots).target.residency()) for one in found]
+    assert slots < 14 or again.prober.run_from(cold) != wanted, "what a question finds counts"
+    with pytest.raises(SpecfitError, match=r"3 questions whose answers exceed 48 tokens"):
+        again.prober.run_from(found[:2])
 
 
 def prefetching() -> MovingCache:
@@ -156,39 +153,22 @@ def prefetching() -> MovingCache:
     return MovingCache(LAYERS, EXPERTS, 5, 3, Movement(POLICIES["lfu"], prefetcher=ahead))
 
 
-@pytest.mark.parametrize("prefetches", [False, True])
-def test_short_questions_change_what_they_did_when_they_were_probed(prefetches: bool) -> None:
-    """The same trials and the same cache as if each had been probed on its way; the source of a
-    prefetching run remembers the text."""
+def test_a_prefetching_run_is_probed_the_same_too() -> None:
+    """Its source remembers the text, and its cache every use."""
 
-    def walked(
-        kind: type[TreeTrials], *starts: int
-    ) -> tuple[list[TreeTrial], dict[str, np.ndarray]]:
+    def made() -> tuple[TreeTrials, ScriptedTarget]:
         bench = Bench(5)
-        routes: RouteSource = AtlasRoutes(bench.target)
-        hooks = None
-        if prefetches:
-            bench.target.cache = cache = prefetching()
-            routes, hooks = LastTokenRoutes(), cache.prefetcher
-        prober = kind(bench.target, bench.drafter, routes, bench.clock, EXPERTS, K, hooks)
-        return prober.run(iter(questions(*starts))), bench.target.residency()
+        bench.target.cache = cache = prefetching()
+        parts = bench.target, bench.drafter, LastTokenRoutes(), bench.clock, EXPERTS, K
+        return TreeTrials(*parts, cache.prefetcher), bench.target
 
-    mixed = 40, 0, 60, 78, 3, 7  # 40, 60 and 78 end before the last position, 78 before the first
-    probes, residency = walked(TreeTrials, *mixed)
-    expected, after = walked(ProbingAsItGoes, *mixed)
-    assert probes == expected
-    assert all(np.array_equal(residency[name], after[name]) for name in residency | after)
-    if prefetches:
-        assert probes != walked(TreeTrials, 0, 3, 7)[0], "they warm the cache, which is compared"
-
-
-def test_a_short_question_is_not_probed() -> None:
-    bench = Bench(5)
-    bench.probes(40, 0, 3, 7)
-    observed = len(bench.target.observed)
-    bench = Bench(5)
-    bench.probes(0, 3, 7)
-    assert observed == len(bench.target.observed) > 0, "nodes whose routes were asked for"
+    starts = (40, 0, 60, 78, 3, 7)  # 40, 60 and 78 end before the last position, 78 before any
+    (plain, probed), (prober, walked) = made(), made()
+    wanted = [probe for one in questions(*starts) for probe in plain._question(one)]
+    assert prober.run(iter(questions(*starts))) == wanted
+    here, there = probed.residency(), walked.residency()
+    assert all(np.array_equal(here[name], there[name]) for name in here | there)
+    assert made()[0].run(iter(questions(0, 3, 7))) != wanted, "short ones warm the cache"
 
 
 def test_without_slots_the_fit_finds_the_modelled_constants_exactly() -> None:
@@ -256,12 +236,12 @@ def test_probes_of_a_state_leave_the_real_machine_untouched(pair: Pair, slots: i
     [["cache_slots=12"], ["cache_slots=12", "prefetch=layer", "routes=learned", "policy=lfu"]],
     ids=["exact routes", "learned routes"],
 )
-def test_the_pair_of_the_package_is_probed_as_before(
+def test_the_pair_of_the_package_is_probed_as_question_by_question(
     overrides: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every other question is cut short of the last position."""
     from specfit.base.config import from_hydra
-    from specfit.decoding.calibration import fit
+    from specfit.decoding.calibration.fit import run_trials
     from specfit.decoding.live import build_runtime
     from specfit.decoding.resolve import resolve
     from specfit.decoding.workload import TextQuestions
@@ -273,10 +253,13 @@ def test_the_pair_of_the_package_is_probed_as_before(
         for index, request in enumerate(islice(first(self), 6)):
             yield request if index % 2 else replace(request, max_new_tokens=6)
 
+    def each(self: TreeTrials, requests: Iterator[Request], _: object = None) -> list[TreeTrial]:
+        return [probe for one in requests for probe in self._question(one)]
+
     monkeypatch.setattr(TextQuestions, "requests", cut)
     monkeypatch.setattr(trials, "POSITIONS", (2, 5, 8))
     spec = resolve(from_hydra(compose([*overrides, "device=cpu"])))
-    probes = fit.run_trials(spec, build_runtime)
+    probes = run_trials(spec, build_runtime)
     assert len({probe.state for probe in probes}) == 9
-    monkeypatch.setattr(fit, "TreeTrials", ProbingAsItGoes)
-    assert probes == fit.run_trials(spec, build_runtime)
+    monkeypatch.setattr(TreeTrials, "run", each)
+    assert probes == run_trials(spec, build_runtime)
