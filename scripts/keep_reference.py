@@ -36,8 +36,7 @@ with needs_extras():
     from specfit.storage import atomic
     from specfit.storage.calibration_files import find_fit, states_of
     from specfit.storage.manifest import MANIFEST, read_manifest
-    from specfit.storage.pack import PackedRun, open_pack, packed_run, write_pack
-    from specfit.storage.request_sums import request_sums
+    from specfit.storage.pack import PackedRun, open_pack, packed_run, request_sums, write_pack
     from specfit.storage.rows import load_run, run_table, run_yaml
     from specfit.storage.suite import (
         CYCLES,

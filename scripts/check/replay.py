@@ -35,7 +35,7 @@ with needs_extras():
     from specfit.decoding.replay.spec import replay_runtime, resolve_replay
     from specfit.decoding.resolve import open_checkpoint
     from specfit.decoding.spec import RunSpec
-    from specfit.report.rowwise import differing_columns, first_difference, reward_difference
+    from specfit.report.live_check import differing_columns, first_difference, reward_difference
     from specfit.storage.find import finished_runs
     from specfit.storage.recording.files import Recording, read_recording
     from specfit.storage.rows import RunRows, load_run

@@ -12,7 +12,7 @@ together, nor on where their blocks lie. So a forward is bit-identical for every
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ import torch
 from torch.nn import functional as F
 
 from specfit.base.types import IntArray
+from specfit.experts.expert_format import ExpertFormat
 
 Activation = Callable[[torch.Tensor], torch.Tensor]
 
@@ -142,3 +143,31 @@ class Downloads:
         self._arrived.record()
         self._arrived.synchronize()
         return here.numpy().copy()
+
+
+class WidenedArithmetic:
+    """Quantised blocks, one expert after the other: widened into memory of its own, run by `inner`.
+
+    The sums are those of a plain checkpoint, so outputs are bit-identical to those of a model whose
+    weights were widened up front.
+    """
+
+    def __init__(self, inner: Arithmetic, format: ExpertFormat) -> None:
+        self._inner, self._format = inner, format
+        self.compiles = inner.compiles
+
+    def run(self, storage: torch.Tensor, first: int, last: int, work: LayerWork) -> None:
+        alone = _at_block_zero(work)
+        for item in range(first, last):
+            block = self._format.widen(storage[work.blocks[item]])
+            self._inner.run(block[None], item, item + 1, alone)
+
+    def finish(self, work: LayerWork, weights: torch.Tensor) -> torch.Tensor:
+        return self._inner.finish(work, weights)
+
+
+def _at_block_zero(work: LayerWork) -> LayerWork:
+    """The same work on a storage of one block."""
+    table = work.table.clone()
+    table[len(table) - len(work.blocks) :] = 0
+    return replace(work, blocks=[0] * len(work.blocks), table=table)

@@ -47,14 +47,6 @@ def mark_rows(topk: IntArray, first_row: Int64Array, last_row: Int64Array) -> No
             first_row[topk[row, j]] = row
 
 
-def rows_of_experts(topk: IntArray, n_experts: int) -> tuple[Int64Array, Int64Array]:
-    """`mark_rows` into two new arrays `[E]`."""
-    first_row = np.empty(n_experts, dtype=np.int64)
-    last_row = np.empty(n_experts, dtype=np.int64)
-    mark_rows(topk, first_row, last_row)
-    return first_row, last_row
-
-
 @njit(cache=True)
 def _order_items(
     first_row: Int64Array, slot_of: Int64Array, order: Int64Array, absent: Int64Array

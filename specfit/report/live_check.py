@@ -13,11 +13,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from specfit.report.rowwise import differing_columns
 from specfit.report.styles import label_of
 from specfit.report.suite_runs import SuiteRun
 from specfit.storage.rows import RunRows
 
+REWARD = "predicted_reward"
+TOLERANCE = 1e-4
+"""Of predicted_reward, relative: its low bits depend on the shape of the forward that made the
+features."""
 NAMED = 3
 """Requests that are named where rows differ. One that parts changes the cache for those behind."""
 
@@ -81,3 +84,38 @@ def _setting(one: SuiteRun) -> tuple[object, ...]:
 def _by_request(rows: RunRows) -> dict[str, pd.DataFrame]:
     """Of requests in the run's order: one that parts changes the cache contents of those behind."""
     return {str(name): group for name, group in rows.cycles.groupby("request_id", sort=False)}
+
+
+# -- one request's cycles from two runs, column by column ------------------------------------------
+
+
+def differing_columns(live: pd.DataFrame, again: pd.DataFrame) -> list[str]:
+    """Columns that are not the same; only `cycle` where even the number of cycles is another."""
+    if len(live) != len(again):
+        return ["cycle"]
+    a, b = live.reset_index(drop=True), again.reset_index(drop=True)
+    names = [name for name in a.columns if name not in ("run_id", REWARD)]
+    far = reward_difference(a, b)
+    unequal = [name for name in names if not _equal(a[name], b[name])]
+    return unequal + ([REWARD] if far is None or far > TOLERANCE else [])
+
+
+def first_difference(live: pd.DataFrame, again: pd.DataFrame) -> int:
+    """The first cycle in which some column differs."""
+    for at in range(min(len(live), len(again))):
+        if differing_columns(live.iloc[[at]], again.iloc[[at]]):
+            return at
+    return min(len(live), len(again))
+
+
+def reward_difference(live: pd.DataFrame, again: pd.DataFrame) -> float | None:
+    """Largest, relative; None where one has a reward and the other has none."""
+    a, b = (frame[REWARD].reset_index(drop=True) for frame in (live, again))
+    if not a.isna().equals(b.isna()):
+        return None
+    far = ((a - b).abs() / a).dropna()
+    return float(far.max()) if len(far) else 0.0
+
+
+def _equal(a: pd.Series, b: pd.Series) -> bool:
+    return bool(((a == b) | (a.isna() & b.isna())).fillna(False).all())

@@ -169,14 +169,6 @@ def chances_of(routes: Routes, num_experts: int) -> Chances:
     return certain.reshape(len(ids), -1)
 
 
-def expected_demand(chances: Chances, nodes: tuple[int, ...]) -> float:
-    """E[F] in experts of the root and `nodes`, rounded as the search rounds."""
-    products = np.full(chances.shape[1], EXPERT, dtype=np.uint32)
-    for row in (0, *(node + 1 for node in nodes)):
-        products = (products * (np.uint32(CHANCE_ONE) - chances[row])) >> _CHANCE_BITS
-    return float(np.sum(EXPERT - products.astype(np.int64))) / EXPERT
-
-
 @cache
 def _warm_up() -> None:
     """Compile, or load from numba's cache: no timed request ever does."""

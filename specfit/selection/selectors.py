@@ -43,22 +43,6 @@ class TopProbability(Selector):
         return Selection(most_probable(tree, self.k))
 
 
-class Forced(Selector):
-    """A given tree, for calibration probes: full depth is drafted, then just these are verified."""
-
-    drafts = True
-    reads_routes = False
-    adaptive_depth = False
-
-    def __init__(self, nodes: tuple[int, ...], name: str = "forced", k: int | None = None) -> None:
-        self.name = name
-        self.nodes = tuple(sorted(nodes))
-        self.k = len(nodes) if k is None else k
-
-    def select(self, tree: DraftTree, routes: Routes | None) -> Selection:
-        return Selection(self.nodes)
-
-
 class SpecFit(Selector):
     """The paper's rule (sec. 3.3): the legal subtree of highest R / T, exactly; with a `rule`, of
     highest R - lambda T (app. A.1).

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from specfit.base.types import SpecfitError
 from specfit.storage import atomic
+from specfit.storage.tables import SUMMED, SUMS, to_frame
 
 RUNS, CALIBRATIONS = "runs.parquet", "calibrations.jsonl"
 KIND = "kind"  # the folder that a run would lie in: runs or replays
@@ -197,3 +198,23 @@ def _write_rows(name: str, ordered: Sequence[tuple[PackedRun, Any]], path: Path)
         writer.write_table(group, row_group_size=max(1, len(group)))
     if writer is not None:
         writer.close()
+
+
+def request_sums(cycles: pa.Table, loops: Mapping[str, bool]) -> pa.Table:
+    """Rows of sums.parquet of one run, prefill before decode. `loops` says of a request whether its
+    output is a loop; a counter that every cycle leaves null stays null."""
+    frame = to_frame(cycles)
+    keys = {
+        "run_id": frame["run_id"].astype(str),
+        "request_id": frame["request_id"].astype(str),
+        "prefill": frame["cycle"] == 0,
+    }
+    groups = frame.groupby(list(keys.values()), sort=False)
+    sums = groups[[column.name for column in SUMMED]].sum(min_count=1)
+    sums["cycles"] = groups.size()
+    sums["stop_reason"] = groups["stop_reason"].last()
+    sums.index.names = list(keys)
+    sums = sums.reset_index()
+    sums["prefill"] = sums["prefill"].astype(bool)
+    sums["loops"] = [loops.get(name) for name in sums["request_id"]]
+    return pa.Table.from_pandas(sums[SUMS.schema.names], SUMS.schema, preserve_index=False)

@@ -12,8 +12,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from specfit.base.types import CycleRecord, Request, RequestError, RequestRecord, SpecfitError
-from specfit.data.clusters import clusters_of
-from specfit.data.examples import joined_digest
+from specfit.data.examples import clusters_of, joined_digest
 from specfit.decoding.calibration.files import (
     Calibration,
     calibrated_cost,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from specfit.data import clusters, examples
-from specfit.data.clusters import address_of, clusters_of
+from specfit.data import examples
+from specfit.data.examples import address_of, clusters_of
 from specfit.data.synthetic.word_problems import families, word_problem
 
 
@@ -15,9 +15,9 @@ from specfit.data.synthetic.word_problems import families, word_problem
 def generated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[examples.Example]]:
     """Thirty rows of a generator whose families are known."""
     monkeypatch.setattr(examples, "word_problem", word_problem)
-    clusters._made.cache_clear()
+    examples._made.cache_clear()
     yield examples.embedded("embedded_gsm8k", "calibration", 30)
-    clusters._made.cache_clear()
+    examples._made.cache_clear()
 
 
 def test_every_request_has_the_template_it_was_made_from(generated: list[examples.Example]) -> None:

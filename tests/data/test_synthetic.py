@@ -8,10 +8,9 @@ from collections import Counter
 
 import pytest
 
-from specfit.data.synthetic.grammar import SPLITS
+from specfit.data.synthetic.grammar import SPLITS, word_lists
 from specfit.data.synthetic.reports import events, report
 from specfit.data.synthetic.word_problems import families, word_problem
-from specfit.data.synthetic.words import word_lists
 
 EQUATION = re.compile(r"(\d+) ([-+*/]) (\d+) = \$?(?:<<([^>]*)>>)?(\d+)")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from specfit.__main__ import COMMANDS
 from specfit.base.config import from_hydra
-from specfit.workflows.hydra_cli import HYDRA_FLAGS, compose
+from specfit.workflows.hydra_cli import HYDRA_FLAGS
+from specfit.workflows.suites.composing import composed
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -49,10 +50,10 @@ def check_values(words: list[str]) -> None:
     assert set(flags) <= {"-m", *HYDRA_FLAGS}
     overrides = OverridesParser.create().parse_overrides([w for w in words if "=" in w])
     if not overrides:
-        from_hydra(compose([]))
+        from_hydra(composed([]))
         return
     sweeps = any(override.is_sweep_override() for override in overrides)
     assert sweeps == ("-m" in flags), "a list is swept with -m"
     for batch in BasicSweeper.split_arguments(overrides, None):
         for job in batch:
-            from_hydra(compose(job))
+            from_hydra(composed(job))

@@ -11,13 +11,18 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from specfit.experts.arithmetic import Arithmetic, LayerWork, LoopArithmetic, sort_by_item
+from specfit.experts.arithmetic import (
+    Arithmetic,
+    LayerWork,
+    LoopArithmetic,
+    WidenedArithmetic,
+    sort_by_item,
+)
 from specfit.experts.expert_format import ExpertFormat, Layout
 from specfit.experts.kernels.grouped import GroupedArithmetic
 from specfit.experts.kernels.packed import packed_shape
 from specfit.experts.layouts.fp8 import Fp8Layout
 from specfit.experts.layouts.int4 import Int4Layout
-from specfit.experts.widened import WidenedArithmetic
 
 # Neither size is a multiple of a block, and the two differ.
 HIDDEN, INNER = 72, 40

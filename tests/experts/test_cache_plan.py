@@ -49,6 +49,12 @@ class SlowLayer:
         return slot, victim, wait
 
 
+def rows_of_experts(topk: np.ndarray, experts: int) -> tuple[np.ndarray, np.ndarray]:
+    first_row, last_row = np.empty((2, experts), dtype=np.int64)
+    cache_plan.mark_rows(topk, first_row, last_row)
+    return first_row, last_row
+
+
 class FastLayer:
     """`plan_layer` with its arrays."""
 
@@ -60,7 +66,7 @@ class FastLayer:
         self.last_row = np.full(experts, NONE)
 
     def forward(self, number: int, rows: list[list[int]]) -> tuple[int, list[Item]]:
-        first, last = cache_plan.rows_of_experts(np.array(rows), self.experts)
+        first, last = rows_of_experts(np.array(rows), self.experts)
         plan = np.full((4, self.experts), -7)
         n_hits, n_misses = cache_plan.plan_layer(
             first,
@@ -121,7 +127,7 @@ def test_plan_equals_the_slow_model_at_the_real_geometry() -> None:
 
 
 def test_rows_of_experts_by_hand() -> None:
-    first, last = cache_plan.rows_of_experts(np.array([[4, 1], [1, 0], [4, 0]]), 6)
+    first, last = rows_of_experts(np.array([[4, 1], [1, 0], [4, 0]]), 6)
     #        expert 0  1   2   3  4   5
     assert first.tolist() == [1, 0, -1, -1, 0, -1]
     assert last.tolist() == [2, 1, -1, -1, 2, -1]
@@ -130,7 +136,7 @@ def test_rows_of_experts_by_hand() -> None:
 @pytest.mark.parametrize("expert", [-1, 6])
 def test_a_route_outside_the_layer_is_refused(expert: int) -> None:
     with pytest.raises(AssertionError, match="does not exist"):
-        cache_plan.rows_of_experts(np.array([[0, 1], [2, expert]]), 6)
+        rows_of_experts(np.array([[0, 1], [2, expert]]), 6)
 
 
 def test_order_hits_by_id_then_misses_by_first_row_then_id() -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from specfit.report.rowwise import differing_columns, first_difference, reward_difference
+from specfit.report.live_check import differing_columns, first_difference, reward_difference
 from specfit.storage.rows import load_run
 from specfit.storage.tables import read_table, write_table
 from tests.fakes.tiny_model import Command, Runnable

@@ -7,8 +7,7 @@ import pytest
 
 from specfit.base.types import SpecfitError
 from specfit.selection.cost import CostModel
-from specfit.selection.fit import fit, fit_affine, leave_one_out
-from specfit.selection.fit_doubts import doubts
+from specfit.selection.fit import doubts, fit, fit_affine, leave_one_out
 from specfit.selection.min_cut import affine
 
 K = 7

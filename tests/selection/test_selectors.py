@@ -10,7 +10,7 @@ from specfit.base.types import DraftTree, Routes, SpecfitError
 from specfit.selection import bitmaps as bitmaps_module
 from specfit.selection import search as search_module
 from specfit.selection.cost import CostModel
-from specfit.selection.selectors import Forced, NoDraft, SpecFit, TopProbability
+from specfit.selection.selectors import NoDraft, SpecFit, TopProbability
 from tests.selection.pools import Pool, brute_force, random_cost, random_pool
 
 COST = CostModel(np.full(8, 50.0), 1.0)
@@ -27,7 +27,6 @@ def test_selectors_keep_the_protocol_and_invariant_2() -> None:
             TopProbability("eagle3_cache", k=3),
             SpecFit(random_cost(rng, 7), pool.experts),
             SpecFit(random_cost(rng, 9), pool.experts, k=4, adaptive_depth=False),
-            Forced((0,) if len(pool.tree) else ()),
         ]
         for selector in selectors:
             routes = pool.routes if selector.reads_routes else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -91,12 +90,6 @@ def _lru_hits(routes: np.ndarray, slots: int) -> int:
                 resident += 1
             last[expert] = t + 1
     return hits
-
-
-def real_routes(path: Path) -> np.ndarray:
-    """`seqs` of the real trace: uint8 [4, 1024, 48, 8]."""
-    with np.load(path) as stored:
-        return stored["seqs"]
 
 
 def shares_outside(statistics: RouteStatistics) -> list[str]:

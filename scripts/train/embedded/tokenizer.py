@@ -11,7 +11,7 @@ from embedded import mix
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from specfit.data.synthetic.words import NAMES, word_lists
+from specfit.data.synthetic.grammar import NAMES, word_lists
 
 VOCABULARY = 2560
 END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"

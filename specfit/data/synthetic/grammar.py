@@ -1,7 +1,8 @@
 """A small text grammar: `[a|b]` picks an alternative, `{slot}` fills in a value or a random word.
 
 A slot that ends in a digit (`{item1}`) remembers its word, so a text can refer to it again, and
-two remembered words from one list differ. Word-list entries may contain brackets and slots.
+two remembered words from one list differ. Word-list entries (`words.txt`) may contain brackets and
+slots.
 """
 
 from __future__ import annotations
@@ -10,13 +11,36 @@ import hashlib
 import random
 import re
 from collections.abc import Mapping
+from functools import cache
+from itertools import product
+from pathlib import Path
 
 SPLITS = ("train", "development", "calibration", "evaluation", "held_out")
+NAMES = {"surname": 120, "town": 120, "county": 30, "firm": 60}
+"""How many of each kind there are: few enough that a small vocabulary has each as one token."""
+FOLDER = Path(__file__).resolve().parent
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
 # "a hour" does not occur in the lists; "a unit", "a one-day" must stay.
 _ARTICLE = re.compile(r"\b([Aa]) (?=(?!uni|use|eur|one\b|one-)[aeiouAEIOU]|8\b|8\d\b|11\b|18\b)")
+
+
+@cache
+def word_lists() -> dict[str, list[str]]:
+    """Name -> words; names of people, towns, counties and firms are joined from two lists."""
+    lists: dict[str, list[str]] = {}
+    text = (FOLDER / "words.txt").read_text(encoding="utf-8").replace("\n  ", " ")
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            name, _, words = line.partition(":")
+            lists[name] = [word.strip() for word in words.split(",")]
+    for name, size in NAMES.items():
+        heads, tails = lists.pop(f"{name}_head"), lists.pop(f"{name}_tail")
+        every = [head + tail for head, tail in product(heads, tails)]
+        lists[name] = every[:: len(every) // size][:size]
+    lists["first"] = lists["women"] + lists["men"]
+    return lists
 
 
 def seeded(name: str, split: str, index: int) -> random.Random:

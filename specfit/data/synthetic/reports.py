@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from specfit.data.synthetic.grammar import expand, seeded, sentence
-from specfit.data.synthetic.words import FOLDER, word_lists
+from specfit.data.synthetic.grammar import FOLDER, expand, seeded, sentence, word_lists
 
 SOURCES = (
     "the police said",

@@ -12,9 +12,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from specfit.data.synthetic.grammar import expand, seeded, sentence
+from specfit.data.synthetic.grammar import FOLDER, expand, seeded, sentence, word_lists
 from specfit.data.synthetic.problem_template import Template, parse
-from specfit.data.synthetic.words import FOLDER, word_lists
 
 OPENINGS = (
     "{N} lives in {town}.",

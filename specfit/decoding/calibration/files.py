@@ -27,8 +27,7 @@ from specfit.decoding.expert_cache_factory import CLAIRVOYANT
 from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.selection.cost import CostModel
 from specfit.selection.cost_forms import BY_RESIDENCY
-from specfit.selection.fit import fit, fit_affine
-from specfit.selection.fit_doubts import doubts
+from specfit.selection.fit import doubts, fit, fit_affine
 from specfit.selection.mean_by_size import BySize, by_size
 from specfit.storage import identity
 from specfit.storage.atomic import write_json, write_json_once

@@ -58,10 +58,6 @@ class Graft:
         if self.name not in GRAFTINGS:
             raise SpecfitError(f"model.graft is {self.name!r}; use one of {', '.join(GRAFTINGS)}")
 
-    @property
-    def is_walk(self) -> bool:
-        return GRAFTINGS[self.name][0] == WALK
-
 
 def grafted(
     donor: Recording, sequences: Sequence[NDArray[np.integer]], graft: Graft

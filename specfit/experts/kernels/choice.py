@@ -6,9 +6,8 @@ import torch
 from torch.nn import functional as F
 
 from specfit.base.types import SpecfitError
-from specfit.experts.arithmetic import Activation, Arithmetic, LoopArithmetic
+from specfit.experts.arithmetic import Activation, Arithmetic, LoopArithmetic, WidenedArithmetic
 from specfit.experts.expert_format import ExpertFormat
-from specfit.experts.widened import WidenedArithmetic
 
 KERNELS = ("auto", "loop", "triton", "compiled")
 

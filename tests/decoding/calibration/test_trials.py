@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -11,12 +12,18 @@ import pytest
 import torch
 
 from specfit.base.types import DraftTree, Request, Selection, SpecfitError
+from specfit.decoding.calibration import trials
 from specfit.decoding.calibration.trials import TreeTrial, TreeTrials
 from specfit.decoding.cycle import DecodeState
 from specfit.decoding.decoder import Decoder
+from specfit.experts.eviction import POLICIES
+from specfit.experts.policy_cache import Movement, MovingCache
+from specfit.experts.prefetch import Prefetcher
 from specfit.hardware.clock import ModelledClock
+from specfit.hardware.idle_link import IdleLink
 from specfit.hardware.profile import Billing, Profile
 from specfit.models.routes.atlas import AtlasRoutes
+from specfit.models.routes.last_token import LastTokenRoutes
 from specfit.selection.fit import fit, leave_one_out
 from specfit.selection.selectors import NoDraft
 from tests.fakes.table_model import (
@@ -147,6 +154,31 @@ def test_probes_are_those_of_every_question_walked_and_probed(slots: int) -> Non
         again.prober.run_from(found[:2])
 
 
+def prefetching() -> MovingCache:
+    """Remembers uses for good, so that every question walked decides who stays."""
+    link = IdleLink.of(PROFILE, Billing("large", SCALE * LAYERS, 4000, LAYERS, EXPERT_BYTES), 0.0)
+    ahead = Prefetcher("layer", 3, LAYERS, EXPERTS, link)
+    return MovingCache(LAYERS, EXPERTS, 5, 3, Movement(POLICIES["lfu"], prefetcher=ahead))
+
+
+def test_a_prefetching_run_is_probed_the_same_too() -> None:
+    """Its source remembers the text, and its cache every use."""
+
+    def made() -> tuple[TreeTrials, ScriptedTarget]:
+        bench = Bench(5)
+        bench.target.cache = cache = prefetching()
+        parts = bench.target, bench.drafter, LastTokenRoutes(), bench.clock, EXPERTS, K
+        return TreeTrials(*parts, cache.prefetcher), bench.target
+
+    starts = (40, 0, 60, 78, 3, 7)  # 40, 60 and 78 end before the last position, 78 before any
+    (plain, probed), (prober, walked) = made(), made()
+    wanted = [probe for one in questions(*starts) for probe in plain._question(one)]
+    assert prober.run(iter(questions(*starts))) == wanted
+    here, there = probed.residency(), walked.residency()
+    assert all(np.array_equal(here[name], there[name]) for name in here | there)
+    assert made()[0].run(iter(questions(0, 3, 7))) != wanted, "short ones warm the cache"
+
+
 def test_without_slots_the_fit_finds_the_modelled_constants_exactly() -> None:
     probes = Bench(0).probes(0, 3, 7)
     sizes, demands, times = (
@@ -204,3 +236,38 @@ def test_probes_of_a_state_leave_the_real_machine_untouched(pair: Pair, slots: i
     assert np.array_equal(tree.path_probs, twin.path_probs)
     assert torch.equal(features, twin_features)
     assert rest == twin_rest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "overrides",
+    [["cache_slots=12"], ["cache_slots=12", "prefetch=layer", "routes=learned", "policy=lfu"]],
+    ids=["exact routes", "learned routes"],
+)
+def test_the_pair_of_the_package_is_probed_as_question_by_question(
+    overrides: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every other question is cut short of the last position."""
+    from specfit.base.config import from_hydra
+    from specfit.decoding.calibration.fit import run_trials
+    from specfit.decoding.live import build_runtime
+    from specfit.decoding.resolve import resolve
+    from specfit.decoding.workload import TextQuestions
+    from specfit.workflows.hydra_cli import compose
+
+    first = TextQuestions.requests
+
+    def cut(self: TextQuestions) -> Iterator[Request]:
+        for index, request in enumerate(islice(first(self), 6)):
+            yield request if index % 2 else replace(request, max_new_tokens=6)
+
+    def each(self: TreeTrials, requests: Iterator[Request], _: object = None) -> list[TreeTrial]:
+        return [probe for one in requests for probe in self._question(one)]
+
+    monkeypatch.setattr(TextQuestions, "requests", cut)
+    monkeypatch.setattr(trials, "POSITIONS", (2, 5, 8))
+    spec = resolve(from_hydra(compose([*overrides, "device=cpu"])))
+    probes = run_trials(spec, build_runtime)
+    assert len({probe.state for probe in probes}) == 9
+    monkeypatch.setattr(TreeTrials, "run", each)
+    assert probes == run_trials(spec, build_runtime)
