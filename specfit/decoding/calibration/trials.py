@@ -188,7 +188,7 @@ class TreeTrials:
         return False
 
     def warm_up(self, requests: Iterator[Request]) -> None:
-        """Probe the first question that is long enough: everything that probes use has then run."""
+        """Probe one question, however short its answer: everything that probes use has then run."""
         probed: list[None] = []
         self._seen = lambda: probed.append(None)
         for request in requests:

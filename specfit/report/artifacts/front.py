@@ -134,7 +134,7 @@ def _over_pairs(reader: ResultsReader, timed: str) -> list[list[str]]:
         return []
     ranges = [one.range(speed_over("eagle3_cache"), change).text for one in found]
     cells = (cell for text in ranges for cell in ("-", text))
-    return [[f"the same, {found[0].heading}", *cells, timed]]
+    return [[f"the same, {found[0].heading} (training seeds)", *cells, timed]]
 
 
 def _span(one: Robustness) -> str:
