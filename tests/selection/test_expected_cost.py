@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specfit.base.types import CHANCE_ONE, PROBABILITY_ONE, DraftTree, Routes, SpecfitError
@@ -86,6 +86,7 @@ def test_certain_routes_give_the_union_to_the_bit() -> None:
         assert found[:2] == union[:2] and found[3:] == union[3:]
 
 
+@settings(deadline=None)  # of a busy machine it says nothing about the code
 @given(st.integers(0, 2**32), st.integers(1, 9))
 def test_monotone_and_submodular(seed: int, rows: int) -> None:
     """A further row never lowers E[F], and adds no more to a larger set, rounding included where
