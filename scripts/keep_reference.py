@@ -1,8 +1,13 @@
 """Packs what the finished suites need into results/reference, small enough to commit.
 
-    python scripts/keep_reference.py [--suite table_2 ..] [--results results]
+    python scripts/keep_reference.py [--suite table_2 ..] [--results results] [-- overrides]
 
-Full-size suites as shipped: no previews, no overrides. A run keeps its requests, run.yaml, manifest
+Full-size suites: no previews. Overrides name the suites of another pair, of which sums are kept:
+
+    python scripts/keep_reference.py --suite table_2 -- model.path=<pair>/target \
+        drafter.path=<pair>/drafter
+
+A run keeps its requests, run.yaml, manifest
 and the coefficients of its fit. Of a suite that keeps cycles it also has those; of others the sums
 of each request stand in their place, and output ids and texts are left out. Paths of the machine
 are cut from command lines and run.yaml. Suites that are not named keep the rows they have; what no
@@ -16,6 +21,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +39,15 @@ with needs_extras():
     from specfit.storage.pack import PackedRun, open_pack, packed_run, write_pack
     from specfit.storage.request_sums import request_sums
     from specfit.storage.rows import load_run, run_table, run_yaml
-    from specfit.storage.suite import CYCLES, REFERENCE, Cell, Suite, read_suite
+    from specfit.storage.suite import (
+        CYCLES,
+        REFERENCE,
+        SUMS,
+        Cell,
+        Suite,
+        read_suite,
+        variant_of,
+    )
     from specfit.workflows.run_time import folder_bytes
     from specfit.workflows.suites.files import suite_names
 
@@ -45,10 +59,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", nargs="*", help="default: every suite; others are left as is")
     parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("overrides", nargs="*", help="as of `make reproduce ARGS=..`")
     options = parser.parse_args()
     results, reference = options.results, options.results / REFERENCE
     names = suite_names() if options.suite is None else options.suite
-    fresh = [finished_suite(name, results) for name in names]
+    variant = variant_of(arguments=options.overrides)
+    fresh = [finished_suite(name, results, variant) for name in names]
     keep(fresh, results, reference)
     pack = open_pack(reference)
     runs = 0 if pack is None else len(pack.runs)
@@ -57,29 +73,33 @@ def main() -> int:
     return 0
 
 
-def finished_suite(name: str, results: Path) -> Suite:
-    suite = read_suite(results, name)
+def finished_suite(name: str, results: Path, variant: str = "") -> Suite:
+    suite = read_suite(results, name, variant)
     if suite is None or suite.missing(results):
-        raise SpecfitError(f"suite {name} is not complete; first: make reproduce SUITE={name}")
-    return suite
+        command = suite.command if suite else f"make reproduce SUITE={name}"
+        raise SpecfitError(f"suite {name} is not complete; first: {command}")
+    return replace(suite, keeps=SUMS) if variant else suite
 
 
 def keep(fresh: list[Suite], results: Path, reference: Path) -> None:
     """`fresh` from `results`, every other suite of the reference from what is packed already."""
     places: dict[tuple[str, str], tuple[Cell, Path]] = {}
     whole: set[tuple[str, str]] = set()  # runs whose cycles some suite keeps
-    suites = {suite.artifact: (suite, results) for suite in fresh}
-    for path in sorted((reference / "suites").glob("*.json")):
-        suite = read_suite(reference, path.stem)
+    suites = {(suite.variant, suite.artifact): (suite, results) for suite in fresh}
+    folder = reference / "suites"
+    for path in sorted(folder.rglob("*.json")):
+        variant = "" if path.parent == folder else path.parent.name
+        suite = read_suite(reference, path.stem, variant)
         if suite is not None:
-            suites.setdefault(suite.artifact, (suite, reference))
+            suites.setdefault((variant, suite.artifact), (suite, reference))
     for suite, place in suites.values():
         for cell in suite.cells:
             if suite.keeps == CYCLES:
                 whole.add((cell.kind, cell.id))
             if (cell.kind, cell.id) not in places or place == results:
                 places[cell.kind, cell.id] = cell, place
-    rows, fits, benches = [], {}, set()
+    rows, benches = [], set()
+    fits: dict[str, dict[str, Any]] = {}
     for cell, place in places.values():
         source = cell.path(place)
         if cell.kind == "bench":

@@ -4,14 +4,17 @@ its own that no file keeps. For maps and advice, which try hundreds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from specfit.base.config import RunConfig
 from specfit.base.types import CycleRecord, IntArray, SpecfitError
-from specfit.decoding.calibration.files import calibrated_cost
+from specfit.decoding.calibration.files import calibration_id_of, solved
+from specfit.decoding.calibration.fit import fit_cost, run_trials
+from specfit.decoding.calibration.trials import TreeTrial
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT
 from specfit.decoding.factory import build_decoder, build_selector
 from specfit.decoding.replay.spec import ReplayRunSpec, replay_runtime, resolve_replay
@@ -46,7 +49,8 @@ def simulate(config: RunConfig, recording: Recording) -> Simulation:
     assert isinstance(spec, ReplayRunSpec)
     cost = sizes = None
     if spec.kind.needs_cost:
-        fit = calibrated_cost(spec, replay_runtime)
+        trials = _trials(spec)
+        fit = solved(spec, "", fit_cost(spec, replay_runtime, trials), trials)
         cost, sizes = fit.cost, fit.sizes
     machine = replay_runtime(spec, spec.slots, spec.kind.drafts)
     decoder = build_decoder(spec, machine, build_selector(spec, cost, sizes), machine.clock())
@@ -61,6 +65,17 @@ def simulate(config: RunConfig, recording: Recording) -> Simulation:
     ids = tuple(spec.workload.ids[i] for i in answered)
     columns = ("cycles", *COUNTERS)
     return Simulation(ids, {c: np.array([row[c] for row in rows], np.int64) for c in columns})
+
+
+_TRIALS: WeakKeyDictionary[Recording, dict[str, Sequence[TreeTrial]]] = WeakKeyDictionary()
+
+
+def _trials(spec: ReplayRunSpec) -> Sequence[TreeTrial]:
+    """Forced trees of this setting, tried once: selectors and slot counts share a fit."""
+    known, name = _TRIALS.setdefault(spec.recording, {}), calibration_id_of(spec)
+    if name not in known:
+        known[name] = run_trials(spec, replay_runtime)
+    return known[name]
 
 
 def _sums(cycles: list) -> dict[str, int]:

@@ -139,6 +139,24 @@ def test_what_no_suite_names_any_more_goes(results: Path, monkeypatch: pytest.Mo
     assert keep(results, monkeypatch) == 0, "again, over what is there"
 
 
+def test_suites_of_another_pair_are_kept_as_sums_beside_the_shipped(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert keep(results, monkeypatch) == 0
+    store_run(results / "runs", [part("q1")], OLD)
+    (results / "runs" / OLD / "run.yaml").write_text("a: 1\n")
+    paths = ("model.path=seed_2/target", "drafter.path=seed_2/drafter")
+    other = Suite("table_2", "full", paths, (Cell("news/specfit", "run", "", OLD),))
+    other.write(results)
+    assert keep(results, monkeypatch, "--", *paths) == 0
+    kept = load_run(results / REFERENCE / "runs" / OLD)
+    assert kept.cycles.empty and kept.sums is not None
+    assert not load_run(results / REFERENCE / "runs" / RUN).cycles.empty
+    assert find_suite("table_2", results, other.variant).suite.arguments == paths
+    assert keep(results, monkeypatch) == 0, "the shipped suites again"
+    assert len(packed_below(results / REFERENCE / "runs")) == 2
+
+
 def test_an_incomplete_suite_is_refused(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

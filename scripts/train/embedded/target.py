@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from embedded import experts, routing
 from embedded import tokenizer as tok
 from embedded.evaluate import Evaluation, evaluate
+from embedded.muon import Muon
 from embedded.progress import Curve, Stopwatch, learning_rate, load_checkpoint, save_checkpoint
 from embedded.stream import Stream
 from embedded.workers import Workers
@@ -209,8 +210,7 @@ class Steering:
 class Optimizers:
     """Muon for the attention's matrices, AdamW for the rest; norms and the router do not decay.
 
-    Muon halves the tokens that copying needs (docs/log.md). The experts stay with AdamW: torch's
-    Muon takes matrices, not stacks of them.
+    Muon halves the tokens that copying needs (docs/log.md). The experts stay with AdamW.
     """
 
     def __init__(self, model: nn.Module, plan: TargetPlan) -> None:
@@ -225,9 +225,7 @@ class Optimizers:
         ]
         self._peaks = (plan.muon_peak_rate, plan.peak_rate)
         self._both: tuple[torch.optim.Optimizer, ...] = (
-            torch.optim.Muon(
-                attention, lr=plan.muon_peak_rate, weight_decay=plan.weight_decay, momentum=0.95
-            ),
+            Muon(attention, lr=plan.muon_peak_rate, weight_decay=plan.weight_decay),
             torch.optim.AdamW(groups, lr=plan.peak_rate, betas=(0.9, 0.95), fused=True),
         )
 

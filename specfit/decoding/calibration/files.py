@@ -70,7 +70,7 @@ class Calibration:
 def calibrated_cost(
     spec: RunSpec,
     build: BuildRuntime,
-    results: Path | None = None,
+    results: Path,
     begins: Callable[[], None] | None = None,
     seen: Callable[[], None] | None = None,
 ) -> Calibration:
@@ -78,13 +78,9 @@ def calibrated_cost(
 
     One that the package ships is copied to results/calibrations first. `begins` is called before
     trees are forced, which may take a minute, and `seen` after each of the states they are forced
-    in. Without `results` nothing is looked up or kept, for
-    settings that are tried in passing.
+    in.
     Raises SpecfitError for a given file that was made for another setting.
     """
-    if results is None:
-        trials = run_trials(spec, build)
-        return _solved(spec, "", fit_cost(spec, build, trials), trials)
     expected = hashed_part(_identity_parts(spec))
     calibration_id = identity.calibration_id(expected)
     given = spec.config.calibration.path
@@ -102,10 +98,10 @@ def calibrated_cost(
     return replace(_read(spec, path, expected, calibration_id), made_now=True)
 
 
-def _solved(
+def solved(
     spec: RunSpec, calibration_id: str, cost: CostModel, trials: Sequence[TreeTrial]
 ) -> Calibration:
-    """What this selector needs of one set of trials."""
+    """What this selector needs of one set of trials; kept nowhere."""
     k, kind = spec.config.selector.k, spec.kind
     if kind.unlimited:
         cost = fit_affine(*columns_of(trials), k)
@@ -204,7 +200,7 @@ def _read(
     if not trials and (kind.unlimited or kind.needs_sizes):
         raise SpecfitError(f"{path} holds no probes; remove it to make a new one")
     cost = CostModel.from_dict(document["cost"])
-    return replace(_solved(spec, calibration_id, cost, trials), path=path, document=document)
+    return replace(solved(spec, calibration_id, cost, trials), path=path, document=document)
 
 
 def _stored(path: Path) -> dict[str, Any]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
+from weakref import WeakKeyDictionary
 
 from specfit.base.interfaces import RouteSource
-from specfit.decoding.calibration.trials import TreeTrial, TreeTrials
+from specfit.decoding.calibration.trials import Start, TreeTrial, TreeTrials
 from specfit.decoding.expert_cache_factory import CLAIRVOYANT, COMMITTED, QUESTIONS
 from specfit.decoding.factory import build_decoder, build_selector, routes_named
+from specfit.decoding.replay.spec import ReplayRunSpec
 from specfit.decoding.spec import BuildRuntime, RunSpec
 from specfit.selection.cost import CostModel
 from specfit.selection.cost_forms import BY_RESIDENCY
 from specfit.selection.fit import Fitting, LeaveOneOut, fit, leave_one_out
 from specfit.selection.miss_cost_fit import best_prices, fit_misses
+from specfit.storage.recording.files import Recording
 
 
 def calibration_slots(spec: RunSpec) -> int:
@@ -50,7 +53,27 @@ def run_trials(
         empty = runtime.target.residency()
         prober.run(spec.questions.requests())
         runtime.target.restore(empty)
-    return prober.run(spec.questions.requests(), seen)
+    if not isinstance(spec, ReplayRunSpec):
+        return prober.run(spec.questions.requests(), seen)
+    return prober.run_from(_starts(spec, prober), seen)
+
+
+_STARTS: WeakKeyDictionary[Recording, dict[str, Sequence[Start]]] = WeakKeyDictionary()
+
+
+def _starts(spec: ReplayRunSpec, prober: TreeTrials) -> Sequence[Start]:
+    """Where a replay's probed questions begin: residency after those before them, which no link and
+    no fixed cost changes. Walking is most of a calibration where most answers are short, and a map
+    has hundreds of links."""
+    config = spec.config
+    moves = [config.policy, config.bypass, config.prefetch, config.prefetch_blocks, config.miss]
+    machine = [] if config.miss == "transfer" else [spec.profile.digest()]
+    places = [calibration_slots(spec), spec.profile.copies_in_flight, config.prefill_chunk]
+    known = _STARTS.setdefault(spec.recording, {})
+    key = repr([*moves, *machine, *places])
+    if key not in known:
+        known[key] = prober.starts(spec.questions.requests())
+    return known[key]
 
 
 def columns_of(trials: Sequence[TreeTrial]) -> tuple[list[int], list[int], list[int]]:

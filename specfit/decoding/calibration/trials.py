@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -46,6 +47,14 @@ class TreeTrial:
     @property
     def state(self) -> str:
         return f"{self.request_id}@{self.position}"
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A question that is probed, and the residency it begins with."""
+
+    request: Request
+    residency: dict[str, np.ndarray]
 
 
 class ForcedTree(Selector):
@@ -124,23 +133,58 @@ class TreeTrials:
     def run(
         self, requests: Iterator[Request], seen: Callable[[], None] | None = None
     ) -> list[TreeTrial]:
-        """Probes of the first QUESTIONS requests that are long enough; `seen` after each state."""
+        """Probes of the first QUESTIONS requests that are long enough; `seen` after each state.
+
+        Probes leave nothing behind, so those of an answer that turns out too short are wasted:
+        after the first such answer, a question is walked before it is probed.
+        """
         self._seen = seen
-        probes: list[TreeTrial] = []
+        found: list[list[TreeTrial]] = []
+        is_short = False
         for request in requests:
-            try:
-                result = self._question(request)
-            except RequestError as error:
-                raise SpecfitError(
-                    f"calibration question {request.request_id} cannot be decoded ({error})"
-                ) from None
-            probes += result
-            if len({probe.request_id for probe in probes}) == QUESTIONS:
-                return probes
-        raise SpecfitError(
-            f"calibration needs {QUESTIONS} questions whose answers exceed {POSITIONS[-1]} tokens; "
-            "set calibration.dataset_path to a file with more of them"
-        )
+            before = self._target.residency()
+            if is_short and not _decoded(request, self._walk):
+                continue
+            if is_short:
+                self._target.restore(before)
+            result = _decoded(request, self._question)
+            is_short = is_short or not result
+            found += [result] if result else []
+            if len(found) == QUESTIONS:
+                break
+        return _enough(found)
+
+    def starts(self, requests: Iterator[Request]) -> list[Start]:
+        """The questions that `run` would probe, by walking alone: what `run_from` takes."""
+        found: list[Start] = []
+        for request in requests:
+            before = self._target.residency()
+            if _decoded(request, self._walk):
+                found.append(Start(request, before))
+            if len(found) == QUESTIONS:
+                break
+        return found
+
+    def run_from(
+        self, starts: Sequence[Start], seen: Callable[[], None] | None = None
+    ) -> list[TreeTrial]:
+        """The probes of `run`, without the questions between those that are probed."""
+        self._seen = seen
+        found = []
+        for start in starts:
+            self._target.restore(start.residency)
+            found.append(_decoded(start.request, self._question))
+        return _enough(found)
+
+    def _walk(self, request: Request) -> bool:
+        """Whether a question's answer reaches the last position; it is decoded up to there."""
+        session = DecodeState(request)
+        self._walker.prefill(session)
+        while session.stop_reason is None:
+            if len(session.output_ids) == POSITIONS[-1]:
+                return True
+            self._walker.cycle(session)
+        return False
 
     def _question(self, request: Request) -> list[TreeTrial]:
         """All positions of one question, or nothing where its answer ends before the last one."""
@@ -203,3 +247,25 @@ class TreeTrials:
         self._target.restore(residency)
         self._target.truncate(kv)
         self._drafter.truncate(drafted)
+
+
+T = TypeVar("T")
+
+
+def _decoded(request: Request, decode: Callable[[Request], T]) -> T:
+    """Raises SpecfitError where the question is one that cannot be decoded."""
+    try:
+        return decode(request)
+    except RequestError as error:
+        raise SpecfitError(
+            f"calibration question {request.request_id} cannot be decoded ({error})"
+        ) from None
+
+
+def _enough(found: Sequence[list[TreeTrial]]) -> list[TreeTrial]:
+    if len(found) == QUESTIONS:
+        return [probe for probes in found for probe in probes]
+    raise SpecfitError(
+        f"calibration needs {QUESTIONS} questions whose answers exceed {POSITIONS[-1]} tokens; "
+        "set calibration.dataset_path to a file with more of them"
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from specfit.report.artifacts.systems import Runs, ours_of, runs_of, shown
+from specfit.report.artifacts.systems import Runs, ours_of, runs_of, shown, speed_over
 from specfit.report.figures import Drawing, bars, paper_handle
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.metrics import shared_requests
+from specfit.report.pairs import pairs_of
 from specfit.report.paper_values import Claim, claims_of
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
@@ -106,6 +107,7 @@ def readme_table(reader: ResultsReader) -> str:
         rows.append([*cells, words_of(every)])
         if (system, quantity, against) == HEADLINE:
             rows += _robust(runs, name, words_of(every))
+            rows += _over_pairs(reader, name, words_of(every))
     rows.append(["SpecFit: requests with the ids of AR", *_ids(runs), "-"])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
@@ -122,6 +124,16 @@ def _robust(runs: dict[str, Any], name: str, timed: str) -> list[list[str]]:
             ("the same without any one request", spans),
         )
     ]
+
+
+def _over_pairs(reader: ResultsReader, name: str, timed: str) -> list[list[str]]:
+    """The headline of every pair that the rows hold; nothing where they hold one."""
+    found = [pairs_of(reader, suite) for suite in SUITES]
+    if not all(one.others for one in found):
+        return []
+    ranges = [one.range(speed_over("eagle3_cache"), change).text for one in found]
+    cells = (cell for text in ranges for cell in ("-", text))
+    return [[f"{name}, {found[0].heading} (training seeds)", *cells, timed]]
 
 
 def _span(one: Robustness) -> str:

@@ -14,6 +14,7 @@ from specfit.report.figures import Drawing, paper_handle, series
 from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval
 from specfit.report.live_check import check_live
+from specfit.report.pairs import Pairs, Ratio, pairs_of, pairs_sheet
 from specfit.report.paper_values import Claim, Trend, claims_of, trends
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
@@ -214,6 +215,27 @@ def robust_sheet(members: Sequence[SuiteRun]) -> Sheet:
     return robustness.sheet(rows, ("workload", "slots"))
 
 
+def over_pairs(pairs: Pairs, timed: str) -> dict[str, Sheet]:
+    """SpecFit's decode speed over EAGLE-3's at each slot count, by pair."""
+    lines = [
+        ((p.workload.label, p.slots), gain_at(p.workload, p.slots))
+        for p in points(pairs.shown)
+        if p.system == "specfit"
+    ]
+    title = f"SpecFit against EAGLE-3 at the same slots, by pair: {headed('speed', timed, True)}"
+    return pairs_sheet(pairs, ("workload", "slots"), lines, change, title)
+
+
+def gain_at(workload: Workload, slots: int) -> Ratio:
+    """SpecFit over EAGLE-3 with as many slots; without a cache, over vanilla EAGLE-3."""
+
+    def ratio(members: Sequence[SuiteRun]) -> Interval | None:
+        found = (p for p in points(pick(members, workload=workload)) if p.system == "specfit")
+        return next((p.ratios["speed"] for p in found if p.slots == slots), None)
+
+    return ratio
+
+
 def table_figure_4(reader: ResultsReader) -> Table:
     """The numbers of figure 4 (sec. 4.4): SpecFit over EAGLE-3 at each slot count."""
     members = reader.members("figure_4")
@@ -223,6 +245,7 @@ def table_figure_4(reader: ResultsReader) -> Table:
         "paper": slots_paper_sheet(claims_of("figure_4"), members),
         "robust": robust_sheet(members),
         "trends": trends_sheet(members, words_of(rows)),
+        **over_pairs(pairs_of(reader, "figure_4"), words_of(rows)),
     }
     stamp = reader.stamp(rows, "figure_4", extra=[INTERVALS])
     live = check_live(members, reader.members("figure_4", kind="run")).sentence

@@ -23,6 +23,7 @@ from specfit.report.footer import INTERVALS, words_of
 from specfit.report.intervals import Interval
 from specfit.report.live_check import check_live
 from specfit.report.metrics import MEASURES, mean_measures, same_ids, same_scores, shared_requests
+from specfit.report.pairs import Pairs, Ratio, pairs_of, pairs_sheet
 from specfit.report.paper_values import Claim, claims_of
 from specfit.report.quality import quality_of
 from specfit.report.quantities import QUANTITIES, score
@@ -56,6 +57,7 @@ def systems_table(reader: ResultsReader, name: str, title: str) -> Table:
         "ratios": ratios_sheet(runs, "specfit", others, "SpecFit against each other system"),
         "robust": robust_sheet(runs, "specfit", others),
         "paper": paper_sheet(claims_of(name), runs, "The paper beside ours"),
+        **over_pairs(pairs_of(reader, name), others, words_of(list(runs.values()))),
     }
     rows = [*(m.rows for m in members), *knowing.values()]
     suites = (name, BELADY) if knowing else (name,)
@@ -240,6 +242,25 @@ def ratios_sheet(runs: Runs, of: str, baselines: Sequence[str], title: str) -> S
         for other in baselines
     ]
     return Sheet(title, columns, tuple(rows))
+
+
+def over_pairs(pairs: Pairs, baselines: Sequence[str], timed: str) -> dict[str, Sheet]:
+    """SpecFit's decode speed over each other system's, by pair."""
+    lines = [((style_of(other).label,), speed_over(other)) for other in baselines]
+    title = f"SpecFit against each other system, by pair: {headed('speed', timed, ratio=True)}"
+    return pairs_sheet(pairs, ("against",), lines, factor, title)
+
+
+def speed_over(baseline: str) -> Ratio:
+    """SpecFit's decode speed over `baseline`'s in a suite of one workload and slot count."""
+
+    def ratio(members: Sequence[SuiteRun]) -> Interval | None:
+        runs = {m.system: m.rows for m in reversed(members)}
+        if not {"specfit", baseline} <= runs.keys():
+            return None
+        return QUANTITIES["speed"].ratio(runs["specfit"], runs[baseline])
+
+    return ratio
 
 
 def robust_sheet(runs: Runs, of: str, baselines: Sequence[str]) -> Sheet:

@@ -17,13 +17,21 @@ from markupsafe import Markup
 from specfit.base.types import SpecfitError
 from specfit.report.artifacts.setup import versions_sheet
 from specfit.report.artifacts.slots import trends_against
-from specfit.report.artifacts.systems import control_of, describe, ids_beside, ours_of, shown
+from specfit.report.artifacts.systems import (
+    control_of,
+    describe,
+    ids_beside,
+    ours_of,
+    shown,
+    speed_over,
+)
 from specfit.report.explain import explain
 from specfit.report.explained import numbers, sentence
 from specfit.report.figures import NARROW
 from specfit.report.footer import words_of
 from specfit.report.page.outline import LEAD, Section, label, sections_of
 from specfit.report.page.svg import inline
+from specfit.report.pairs import pairs_of
 from specfit.report.paper_values import CLAIMS, Claim
 from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
@@ -108,7 +116,7 @@ def headlines(reader: ResultsReader) -> tuple[list[Values], list[Values], list[s
         except SpecfitError as error:
             missing.append(str(error))
             continue
-        cards.append(card(name, members[0], runs))
+        cards.append(card(name, members[0], runs) | {"pairs": over_pairs(reader, name)})
         for of, base in PAIRS:
             why.append(reason(members[0].workload.label, runs[of], runs[base]))
     return cards, why, missing
@@ -144,6 +152,14 @@ def card(name: str, first: SuiteRun, runs: Mapping[str, RunRows]) -> Values:
         "n": len(run.ok_ids),
         "bars": bars,
     }
+
+
+def over_pairs(reader: ResultsReader, suite: str) -> str:
+    """SpecFit over EAGLE-3 + cache of every pair that the rows hold; "" where they hold one."""
+    pairs = pairs_of(reader, suite)
+    if not pairs.others:
+        return ""
+    return f"{pairs.heading}: {pairs.range(speed_over('eagle3_cache'), factor).text}"
 
 
 def reason(title: str, run: RunRows, base: RunRows) -> Values:

@@ -77,8 +77,11 @@ def donor_recording(config: RunConfig) -> Recording:
     return read_once(find_or_record(resolve(own, own.record.split), say))
 
 
-def traced(config: RunConfig, donor: Recording) -> Recording:
-    """The donor under the routes of the config's model. Raises SpecfitError."""
+def traced(config: RunConfig, donor: Recording, trace: RoutingTrace | None = None) -> Recording:
+    """The donor under the routes of the config's model. Raises SpecfitError.
+
+    `trace`: what the model's path holds, where the caller has read it.
+    """
     model = config.model
     if model.format is not None:
         raise SpecfitError(
@@ -87,7 +90,7 @@ def traced(config: RunConfig, donor: Recording) -> Recording:
             "gpu.billed=qwen3-30b-a3b-fp8 or -int4"
         )
     path = locate(model.path)
-    trace = read_trace(path, config.record.experts)
+    trace = trace or read_trace(path, config.record.experts)
     recorder = dict(donor.config) | {"model": asdict(model)}
     recorder = {key: value for key, value in recorder.items() if key != "record"}
     return traced_recording(

@@ -25,7 +25,9 @@ from typing import Any
 from specfit.base.config import ModelConfig, RoutesConfig, RunConfig, SelectorConfig, from_hydra
 from specfit.base.types import SpecfitError
 from specfit.decoding.replay.traced import GRAFTINGS
+from specfit.decoding.spec import locate
 from specfit.report.degenerate import is_degenerate
+from specfit.storage.foreign_traces import RoutingTrace, read_trace
 from specfit.storage.recording.files import Recording, find_recording, read_once
 from specfit.storage.rows import load_run
 from specfit.workflows.hydra_cli import compose
@@ -146,7 +148,7 @@ def routed(base: RunConfig, donor: Recording, routing: Routing) -> Recording:
     """The donor, or the donor under the trace's routes."""
     if routing.graft == EMBEDDED:
         return donor
-    return traced(replace(base, model=traced_model(routing)), donor)
+    return traced(replace(base, model=traced_model(routing)), donor, _trace())
 
 
 def traced_model(routing: Routing) -> ModelConfig:
@@ -158,6 +160,12 @@ def traced_model(routing: Routing) -> ModelConfig:
 @cache
 def _model() -> ModelConfig:
     return from_hydra(compose([f"model={TRACED}"])).model
+
+
+@cache
+def _trace() -> RoutingTrace:
+    """Read and checked once in a process: every routing draws from it."""
+    return read_trace(locate(_model().path))
 
 
 @dataclass(frozen=True)

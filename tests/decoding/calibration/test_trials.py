@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import numpy as np
@@ -118,6 +119,24 @@ def test_an_answer_too_short_is_no_question() -> None:
     assert len(probes) == 144 and "q40@8" not in {probe.state for probe in probes}
     with pytest.raises(SpecfitError, match=r"3 questions whose answers exceed 48 tokens"):
         Bench(5).probes(0, 3, 40)
+
+
+@pytest.mark.parametrize("slots", [0, 5, 14])
+def test_probes_are_those_of_every_question_walked_and_probed(slots: int) -> None:
+    """Answers that are too short warm the cache, whether or not their states are probed, and
+    whether or not they are walked again."""
+    starts = (41, 60, 0, 40, 3, 45, 50, 7)
+    plain, again = Bench(slots), Bench(slots)
+    wanted = [probe for one in questions(*starts) for probe in plain.prober._question(one)]
+    assert len(wanted) == 144
+    assert Bench(slots).probes(*starts) == wanted
+    found = Bench(slots).prober.starts(iter(questions(*starts)))
+    assert [one.request.request_id for one in found] == ["q0", "q3", "q7"]
+    assert again.prober.run_from(found) == again.prober.run_from(found) == wanted
+    cold = [replace(one, residency=Bench(slots).target.residency()) for one in found]
+    assert slots < 14 or again.prober.run_from(cold) != wanted, "what a question finds counts"
+    with pytest.raises(SpecfitError, match=r"3 questions whose answers exceed 48 tokens"):
+        again.prober.run_from(found[:2])
 
 
 def test_without_slots_the_fit_finds_the_modelled_constants_exactly() -> None:
