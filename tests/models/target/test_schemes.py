@@ -328,14 +328,16 @@ def test_ids_are_those_of_transformers_whatever_decodes_from_wherever(
 ) -> None:
     loaded = load(folder(name), packs=tmp_path if tier == "disk" else None)
     decoder = matrix_decoder(loaded, system, slots, routes, known(name))
+    records = []
     for prompt, text in zip(PROMPTS, known(name), strict=True):
         cycles = list(decoder.decode(Request("r", prompt, NEW_TOKENS, frozenset({0}))))
         assert [token for cycle in cycles for token in cycle.tokens] == text[:NEW_TOKENS]
-        moved = sum(cycle.record.transferred_experts for cycle in cycles)
-        billed = sum(cycle.record.transferred_bytes for cycle in cycles)
-        assert billed == moved * loaded.store.block_bytes and moved > 0
-        if system in ("eagle3", "eagle3_cache"):
-            assert sum(cycle.record.accepted_tokens for cycle in cycles) > 2
+        records += [cycle.record for cycle in cycles]
+    moved = sum(record.transferred_experts for record in records)
+    assert moved > 0
+    assert sum(r.transferred_bytes for r in records) == moved * loaded.store.block_bytes
+    if system in ("eagle3", "eagle3_cache"):
+        assert sum(record.accepted_tokens for record in records) > 2, "paths are accepted"
 
 
 def test_groups_may_mix_in_one_file(folder: Callable[[str], Path], tmp_path: Path) -> None:
