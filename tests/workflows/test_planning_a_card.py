@@ -57,3 +57,13 @@ def test_a_forecast_says_whose_acceptance_it_has() -> None:
     with pytest.raises(SpecfitError, match=r"need 59\.1 GB of host memory with room beside them"):
         refuse_too_little_memory(config("gpu.host_memory_gb=32"))
     assert len(rests_on(resolve(config_of(["gpu.billed=self"])))) == 1
+
+
+def test_advice_takes_the_bytes_of_a_format() -> None:
+    for format, memory_gb in (("fp8", 32), ("int4", 24)):
+        billed = f"gpu.billed=qwen3-30b-a3b-{format}"
+        refuse_too_little_memory(config(billed, f"gpu.host_memory_gb={memory_gb}"))
+        with pytest.raises(SpecfitError, match="of host memory with room beside them"):
+            refuse_too_little_memory(config(billed, f"gpu.host_memory_gb={memory_gb // 2}"))
+    lines = rests_on(resolve(config("gpu.billed=qwen3-30b-a3b-fp8", "gpu.host_memory_gb=32")))
+    assert lines[2] == "host memory: the 29.0 GB of experts fit in 32 GB"

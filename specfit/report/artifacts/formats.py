@@ -50,7 +50,7 @@ class Setting:
 
     def ns(self, half: HalfReal, system: str, graft: str) -> int:
         """Decode time of all requests that count."""
-        how = {"study": self.study, "changes": self.changes}
+        how: dict[str, Any] = {"study": self.study, "changes": self.changes}
         return int(half.ns(system, self.slots, graft, **how).sum())
 
     def gain(self, half: HalfReal, system: str, base: str) -> Cell:

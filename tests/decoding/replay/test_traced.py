@@ -14,6 +14,7 @@ from specfit.decoding.resolve import resolve
 from specfit.storage.foreign_traces import RoutingTrace
 from specfit.storage.recording.files import Shape, read_recording, write_recording
 from specfit.workflows.hydra_cli import compose
+from specfit.workflows.recording.tracing import traced
 from tests.fakes.table_model import decode, recording, replayed, requests, selectors
 
 SIDE = 16
@@ -187,6 +188,12 @@ def test_the_model_only_replays() -> None:
     config = from_hydra(compose(["model=qwen3-30b-a3b-traced"]))
     with pytest.raises(SpecfitError, match="only replays"):
         resolve(config)
+
+
+def test_routes_without_weights_have_no_format(donor) -> None:  # type: ignore[no-untyped-def]
+    config = from_hydra(compose(["model=qwen3-30b-a3b-traced", "model.format=fp8"]))
+    with pytest.raises(SpecfitError, match=r"nothing to store as model\.format=fp8; bill"):
+        traced(config, donor)
 
 
 def test_a_trace_is_named_by_record_from() -> None:

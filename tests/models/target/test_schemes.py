@@ -40,7 +40,7 @@ from specfit.models.target.offloaded import OffloadedTarget
 from specfit.models.target.quantise import Kind, quantise_checkpoint
 from specfit.selection.cost import CostModel
 from specfit.selection.registry import SelectorArgs, selector_spec
-from tests.fakes.tiny_model import CPU, PROFILE, OracleDrafter, generate
+from tests.fakes.tiny_model import CPU, PROFILE, VOCABULARY, OracleDrafter, generate
 
 HIDDEN, INNER = 64, 24
 PROMPTS = [np.random.default_rng(7).integers(3, 100, size) for size in (9, 33)]
@@ -76,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def _random_model() -> Any:
     torch.manual_seed(111)
     config = Qwen3MoeConfig(
-        vocab_size=100,
+        vocab_size=VOCABULARY,
         hidden_size=HIDDEN,
         moe_intermediate_size=INNER,
         num_hidden_layers=2,
@@ -274,7 +274,7 @@ MATRIX = [
     for slots in counts
     for tier in ("host", "disk")
 ]
-QUICK = [one for one in MATRIX if one[1] == "specfit" and one[2] == 3 and one[3] == "disk"]
+QUICK = [one for one in MATRIX if one[1:] == ("specfit", 3, "disk", "atlas")]
 """The others change nothing about a format that these do not: they are for a release."""
 
 
@@ -328,14 +328,16 @@ def test_ids_are_those_of_transformers_whatever_decodes_from_wherever(
 ) -> None:
     loaded = load(folder(name), packs=tmp_path if tier == "disk" else None)
     decoder = matrix_decoder(loaded, system, slots, routes, known(name))
+    records = []
     for prompt, text in zip(PROMPTS, known(name), strict=True):
         cycles = list(decoder.decode(Request("r", prompt, NEW_TOKENS, frozenset({0}))))
         assert [token for cycle in cycles for token in cycle.tokens] == text[:NEW_TOKENS]
-        moved = sum(cycle.record.transferred_experts for cycle in cycles)
-        billed = sum(cycle.record.transferred_bytes for cycle in cycles)
-        assert billed == moved * loaded.store.block_bytes and moved > 0
-        if system in ("eagle3", "eagle3_cache"):
-            assert sum(cycle.record.accepted_tokens for cycle in cycles) > 2
+        records += [cycle.record for cycle in cycles]
+    moved = sum(record.transferred_experts for record in records)
+    assert moved > 0
+    assert sum(r.transferred_bytes for r in records) == moved * loaded.store.block_bytes
+    if system in ("eagle3", "eagle3_cache"):
+        assert sum(record.accepted_tokens for record in records) > 2, "paths are accepted"
 
 
 def test_groups_may_mix_in_one_file(folder: Callable[[str], Path], tmp_path: Path) -> None:
