@@ -188,7 +188,7 @@ class TreeTrials:
         return False
 
     def warm_up(self, requests: Iterator[Request]) -> None:
-        """The first question that is probed at all: everything that probes use has been used then."""
+        """The first question that is probed: everything that probes use has been used then."""
         probed: list[None] = []
         self._seen = lambda: probed.append(None)
         for request in requests:
