@@ -165,7 +165,7 @@ def blocks_of(found: Found) -> list[Block]:
 
 
 def gains_sheet(blocks: Sequence[Block]) -> Sheet:
-    columns = ("workload", "link", "slots", "system", "n", "tokens/s (measured)")
+    columns: tuple[str, ...] = ("workload", "link", "slots", "system", "n", "tokens/s (measured)")
     columns += ("over EAGLE-3 + cache (measured)", "over EAGLE-3 + cache (modelled)")
     columns += ("over AR + cache (measured)", "over AR + cache (modelled)")
     columns += ("committed / cycle", "hit rate, %", "counters as modelled", "ids as AR", "block")
@@ -204,7 +204,13 @@ def gains_sheet(blocks: Sequence[Block]) -> Sheet:
 
 def blocks_sheet(blocks: Sequence[Block]) -> Sheet:
     """Every try: what its two baselines say of the machine."""
-    columns = ("workload", "link", "slots", "try", "first baseline, tokens/s (measured)")
+    columns: tuple[str, ...] = (
+        "workload",
+        "link",
+        "slots",
+        "try",
+        "first baseline, tokens/s (measured)",
+    )
     columns += ("last baseline, tokens/s (measured)", "difference, %", "shown", "reads")
     columns += ("CPU clock, MHz", "throttled", "core time stolen, %")
     rows: list[tuple[Entry, ...]] = []
@@ -240,7 +246,7 @@ def machine_of(runs: Sequence[RunRows]) -> tuple[Entry, ...]:
 
 def clock_sheet(blocks: Sequence[Block]) -> Sheet:
     """The modelled clock against the measured one, by link and system over all settled blocks."""
-    columns = ("link", "system", "blocks", "modelled over measured time, least, %")
+    columns: tuple[str, ...] = ("link", "system", "blocks", "modelled over measured time, least, %")
     columns += ("greatest, %", f"within {100 * GOAL:.0f} %")
     errors: dict[tuple[str, str], list[float]] = {}
     for block in blocks:
