@@ -15,7 +15,7 @@ from specfit.storage.calibration_files import calibration_path
 from specfit.workflows.hydra_cli import compose
 from tests.fakes.tiny_model import Command, Runnable
 
-SMALL = ("limit=3", "max_new_tokens=6", "cache_slots=4", "calibration.slots=4", "gpu.billed=self")
+SMALL = ("limit=3", "max_new_tokens=6", "cache_slots=4", "calibration.slots=4", "compare=false")
 TIMES = ("_ns", "run_id")
 
 
@@ -36,7 +36,7 @@ def test_ids_and_every_counter_are_those_of_the_modelled_run(
 ) -> None:
     found = []
     settings = {
-        "modelled": ["gpu.clock=modelled"],
+        "modelled": ["gpu.clock=modelled", "gpu.billed=self"],
         "measured": ["gpu=local", "offload.tier=disk", f"offload.pack={tmp_path / 'packs'}"],
     }
     for name, setting in settings.items():
