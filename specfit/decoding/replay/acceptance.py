@@ -5,7 +5,7 @@ most probable nodes of the newest level, five levels):
 
 - A head is sure of its best child by c ~ Beta(m_d * SPREAD, (1 - m_d) * SPREAD) at depth d, with
   m_d = m * DECAY ** (d - 1): acceptance falls with depth, and SPREAD below 2 makes heads that are
-  often sure and often not. Its second child has (1 - c) * SECOND.
+  often sure and often not. Its second child has (1 - c) * SECOND, and never more than c.
 - These chances are true: below an accepted node the first child is the target's with chance c, the
   second with its own, else neither. Path probabilities are their products.
 - m is set so that EAGLE-3 (the seven most probable nodes) commits the wanted tokens a cycle on
@@ -109,8 +109,7 @@ def draw_pools(draws: Draws, mean: float) -> tuple[Floats, NDArray[np.int64], ND
         m = min(max(mean * DECAY ** (depth - 1), 1e-4), 1 - 1e-4)
         confidence = draws.confidence[:, used : used + width]
         sure = betaincinv(m * SPREAD, (1 - m) * SPREAD, confidence)
-        second = (1 - sure) * SECOND
-        best, other = np.maximum(sure, second), np.minimum(sure, second)
+        best, other = sure, np.minimum(sure, (1 - sure) * SECOND)
         truth = draws.truth[:, used : used + width]
         is_best, is_other = truth < best, (truth >= best) & (truth < best + other)
         end = first + 2 * width

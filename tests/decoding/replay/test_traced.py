@@ -8,7 +8,14 @@ import pytest
 
 from specfit.base.config import from_hydra
 from specfit.base.types import SpecfitError
-from specfit.decoding.replay.acceptance import Draws, draw_pools, mean_committed, with_acceptance
+from specfit.decoding.replay.acceptance import (
+    LEAST,
+    MOST,
+    Draws,
+    draw_pools,
+    mean_committed,
+    with_acceptance,
+)
 from specfit.decoding.replay.traced import GRAFTINGS, Graft, grafted, traced_recording
 from specfit.decoding.resolve import resolve
 from specfit.storage.foreign_traces import RoutingTrace
@@ -174,6 +181,7 @@ def test_committed_rises_with_the_dial(donor) -> None:
     draws = Draws.of(4000, np.random.default_rng(1))
     means = [mean_committed(draws, m) for m in (0.1, 0.3, 0.5, 0.7, 0.9)]
     assert means == sorted(means)
+    assert mean_committed(draws, 0.0) < LEAST and mean_committed(draws, 1.0) > MOST, "all in reach"
     for committed in (1.3, 2.3, 4.5):
         one = with_acceptance(donor, committed, 0).requests[0]
         assert one.pools.depths.max() == 5 and len(one.pools.tree(0)) == 18
