@@ -2,10 +2,11 @@
 
     python -m specfit.replay recording=<id> selector=specfit cache_slots=48
     python scripts/studies/study.py anatomy results/replays/<run id>
-The cycle is chosen by a rule, not by eye: of the replayed cycles that drafted most levels and whose
-routes named every expert that was then used, the one with the median cycle time (of two, the
-shorter; of equals, the first); --cycle evaluation-3:12 names another. Selected nodes count the
-experts that they add in level order; the others those that they would add to the selection.
+The cycle is chosen by a rule, not by eye: of the replayed cycles that kept a drafted token, drafted
+most levels and whose routes named every expert that was then used, the one with the median cycle
+time (of two, the shorter; of equals, the first); --cycle evaluation-3:12 names another. Selected
+nodes count the experts that they add in level order; the others those that they would add to the
+selection.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from specfit.storage.recording.requests import RecordedRequest
 from specfit.storage.rows import RunRows, load_run
 
 RULE = (
-    "of the cycles that drafted most levels and whose routes named every expert used, the one "
-    "with the median cycle time"
+    "of the cycles that kept a drafted token, drafted most levels and whose routes named every "
+    "expert used, the one with the median cycle time"
 )
 CONTEXT_TOKENS = 16
 
@@ -44,6 +45,8 @@ def chosen_cycle(rows: RunRows) -> tuple[pd.Series, int]:
         raise SpecfitError(f"replay {rows.info.run_id} has no decode cycle to take apart")
     exact = cycles[cycles["route_mismatches"].fillna(0) == 0]
     found = exact if len(exact) else cycles
+    kept = found[found["accepted_tokens"] > 0]
+    found = kept if len(kept) else found
     found = found[found["drafted_levels"] == found["drafted_levels"].max()]
     ordered = found.sort_values("cycle_ns", kind="stable")
     return ordered.iloc[(len(ordered) - 1) // 2], len(ordered)
