@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from specfit.base.types import IntArray
 from specfit.experts.arithmetic import Uploads
@@ -43,7 +44,7 @@ def send(
     return Sent(there[0][None], there[1][None], there[2], by_window)
 
 
-def _bytes(mask: torch.Tensor) -> IntArray:
+def _bytes(mask: torch.Tensor) -> NDArray[np.bool_]:
     padded = np.zeros(-(-mask.numel() // 8) * 8, dtype=np.bool_)
     padded[: mask.numel()] = mask.reshape(-1).numpy()
     return padded

@@ -26,7 +26,7 @@ class KVCache:
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """transformers' interface: store [1, kv_heads, q, head_dim], return every column seen."""
-        _, kv_heads, rows, head_dim = keys.shape
+        kv_heads, rows, head_dim = keys.shape[1:]
         end = self.start + rows
         stored = self.reserve(kv_heads, head_dim, end, keys)[layer]
         stored[0, :, self.start : end] = keys[0]

@@ -207,7 +207,7 @@ class OffloadedTarget:
         end = first + rows
         fused = self._fused if rows <= MOST_ROWS else None
         size = Size.of(rows, end) if fused is not None and self._graphs is not None else None
-        columns = np.arange(first, end)
+        columns: IntArray = np.arange(first, end)
         masks = self._masks(mask, positions, scratch)
         if size is not None:
             columns = size.columns_of(first, rows)
