@@ -137,9 +137,15 @@ def paired_ratio(
     return interval_of(statistic, np.concatenate([ours, theirs], axis=1), excluded, clusters)
 
 
+@lru_cache(maxsize=2048)
+def _cluster_by_id(run: RunRows) -> dict[str, Hashable]:
+    """Kept per run (by identity), as its totals are."""
+    return dict(zip(run.request_ids, run.requests["cluster"], strict=True))
+
+
 def clusters_in(run: RunRows, names: Sequence[str]) -> Clusters:
     """Of these requests of a run; None where one of them has none."""
-    known = run.requests.set_index("request_id")["cluster"]
+    known = _cluster_by_id(run)
     found = [known[name] for name in names]
     return None if any(one is None or one != one for one in found) else found
 

@@ -92,7 +92,10 @@ class Quantity:
         return interval_of(statistic, columns, excluded, clusters_in(a, shared))
 
     def _columns(self, run: RunRows, shared: list[str]) -> NDArray[Any]:
-        return np.stack([c.loc[shared].to_numpy() for c in self.pair(totals(run))], axis=1)
+        pair = self.pair(totals(run))
+        places = pair[0].index.get_indexer(pd.Index(shared))
+        assert (places >= 0).all(), "shared requests are the run's"
+        return np.stack([column.to_numpy() for column in pair], axis=1)[places]
 
 
 def _decode(top: str, bottom: str) -> Callable[[Totals], Pair]:

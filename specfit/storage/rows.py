@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -28,11 +29,11 @@ class RunRows:
     timings: pd.DataFrame
     sums: pd.DataFrame | None = None
 
-    @property
+    @cached_property
     def request_ids(self) -> list[str]:
         return [str(name) for name in self.requests["request_id"]]
 
-    @property
+    @cached_property
     def ok_ids(self) -> list[str]:
         """Requests that did not fail."""
         ok = self.requests["status"] == "ok"

@@ -75,16 +75,12 @@ FIGURES: Mapping[str, Make] = {
     "figure_sweep": sweeps.figure_sweep,
 }
 UNCOMMITTED: Mapping[str, str] = {
-    "figure_acceptance": "real_geometry",
     "figure_formats": "formats",
     "figure_map": "map",
     "figure_measured": "measured",
-    "figure_real_geometry": "real_geometry",
     "table_formats": "formats",
     "table_map": "map",
     "table_measured": "measured",
     "table_measured_formats": "measured_formats",
-    "table_real_geometry": "real_geometry",
-    "table_validation": "real_geometry",
 }
 """Artifacts whose suite has no reference rows: made once it has run, or when asked for by name."""
