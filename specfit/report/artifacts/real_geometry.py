@@ -456,7 +456,7 @@ ROUTED = {EMBEDDED: "#0072B2", "real": "#D55E00"}
 def paint_acceptance(sheet: Any, clouds: Sequence[Cloud], dials: Sequence[DialLine]) -> None:
     axes: Any = sheet.subplots(1, len(ENDS), sharey=True, squeeze=False)[0]
     for panel, slots in zip(axes, ENDS, strict=True):
-        panel.axvspan(*HEADS, color="0.9", zorder=0)
+        panel.axvspan(*HEADS, color="0.5", alpha=0.2, lw=0, zorder=0)
         panel.axhline(1, color="0.3", lw=0.8)
         for one in (c for c in clouds if c.slots == slots):
             for kind, gains in ((EMBEDDED, one.embedded), ("real", one.real)):

@@ -119,7 +119,9 @@ def _panel(panel: Any, lines: Sequence[GainLine]) -> None:
         lows = [v if low is None else low for v, low in zip(values, lows, strict=True)]
         highs = [v if high is None else high for v, high in zip(values, highs, strict=True)]
         if line.routes == ALL:
-            panel.fill_between(places, lows, highs, color="0.88", zorder=0, label=ALL)
+            panel.fill_between(
+                places, lows, highs, color="0.5", alpha=0.22, lw=0, zorder=0, label=ALL
+            )
             continue
         real = nudge - 1
         colour, marker = ("#000000", "o") if real < 0 else (COLOURS[real], MARKERS[real])
