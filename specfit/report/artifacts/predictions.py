@@ -201,8 +201,8 @@ def path_bins(one: Drafter) -> list[Bin]:
 
 def accepted_share(one: Drafter, by_request: pd.DataFrame) -> Interval:
     """Of accepted nodes among all, from sums by request."""
-    sums = (by_request[name].to_numpy() for name in ("accepted", "nodes"))
-    return ratio_interval(*sums, one.clusters_of(by_request.index))
+    accepted, nodes = (by_request[name].to_numpy() for name in ("accepted", "nodes"))
+    return ratio_interval(accepted, nodes, one.clusters_of(by_request.index))
 
 
 def calibration_error(one: Drafter, level: int | None = None) -> Interval:
