@@ -33,10 +33,17 @@ with needs_extras():
 
     from specfit.base.types import SpecfitError
     from specfit.report.degenerate import loops_of
-    from specfit.storage import atomic
     from specfit.storage.calibration_files import find_fit, states_of
     from specfit.storage.manifest import MANIFEST, read_manifest
-    from specfit.storage.pack import PackedRun, open_pack, packed_run, request_sums, write_pack
+    from specfit.storage.pack import (
+        PackedRun,
+        open_pack,
+        packed_run,
+        request_sums,
+        study_text,
+        write_pack,
+        write_studies,
+    )
     from specfit.storage.rows import load_run, run_table, run_yaml
     from specfit.storage.suite import (
         CYCLES,
@@ -97,24 +104,20 @@ def keep(fresh: list[Suite], results: Path, reference: Path) -> None:
                 whole.add((cell.kind, cell.id))
             if (cell.kind, cell.id) not in places or place == results:
                 places[cell.kind, cell.id] = cell, place
-    rows, benches = [], set()
-    fits: dict[str, dict[str, Any]] = {}
+    rows, fits, documents = [], dict[str, dict[str, Any]](), dict[str, str]()
     for cell, place in places.values():
         source = cell.path(place)
         if cell.kind == "bench":
-            target = cell.path(reference)
-            benches.add(target)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_text(target, source.read_text(encoding="utf-8"))
+            text = study_text(source)
+            assert text is not None, "a complete suite has every document"
+            documents[cell.id] = text
             continue
         rows.append(packed(cell, source, (cell.kind, cell.id) in whole))
         fits |= fit_of(source, place)
     write_pack(reference, rows, fits)
+    write_studies(reference, documents)
     for suite in fresh:
         suite.write(reference)
-    for path in (reference / "bench").glob("*"):
-        if path not in benches:
-            path.unlink()
 
 
 def packed(cell: Cell, source: Path, whole: bool) -> tuple[PackedRun, Mapping[str, pa.Table]]:

@@ -4,6 +4,7 @@
 <folder>/cycles.parquet      the cycles of all runs, sorted by kind and run
 <folder>/requests.parquet    likewise
 <folder>/calibrations.jsonl  a fit a line
+<folder>/studies.parquet     what studies left, a JSON document a row
 
 A packed run has the path that its folder would have (`<folder>/runs/<id>`), so a reader need not
 know which of the two it is. A run may be packed without its cycles. Measured times beside the
@@ -27,7 +28,7 @@ from specfit.base.types import SpecfitError
 from specfit.storage import atomic
 from specfit.storage.tables import SUMMED, SUMS, to_frame
 
-RUNS, CALIBRATIONS = "runs.parquet", "calibrations.jsonl"
+RUNS, CALIBRATIONS, STUDIES = "runs.parquet", "calibrations.jsonl", "studies.parquet"
 KIND = "kind"  # the folder that a run would lie in: runs or replays
 RUNS_PER_GROUP = 32
 
@@ -90,7 +91,7 @@ class Pack:
     def _tables(self) -> dict[str, tuple[pq.ParquetFile, dict[tuple[str, str], Span]]]:
         tables = {}
         for path in sorted(self.folder.glob("*.parquet")):
-            if path.name != RUNS:
+            if path.name not in (RUNS, STUDIES):
                 file = self._read(path.name)
                 tables[path.name] = file, dict(_spans(file, path))
         return tables
@@ -149,6 +150,35 @@ def packed_run(path: Path) -> tuple[Pack, PackedRun] | None:
     pack = open_pack(path.parent.parent)
     row = None if pack is None else pack.runs.get((path.parent.name, path.name))
     return None if pack is None or row is None else (pack, row)
+
+
+def study_text(path: Path) -> str | None:
+    """A study's document by the path that its file has or would have, `<folder>/bench/<id>.json`;
+    None where it lies neither there nor in the folder's pack."""
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    packed = path.parent.parent / STUDIES
+    try:
+        return _studies(packed, packed.stat().st_mtime_ns).get(path.stem)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=8)
+def _studies(path: Path, changed_ns: int) -> Mapping[str, str]:
+    try:
+        table = pq.read_table(path, columns=["id", "document"])
+    except pa.ArrowException as error:
+        raise damaged(path, error) from None
+    return dict(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+
+
+def write_studies(folder: Path, documents: Mapping[str, str]) -> None:
+    """Replace what is packed of studies; by id."""
+    named = dict(sorted(documents.items()))
+    table = pa.table({"id": list(named), "document": list(named.values())})
+    write = partial(pq.write_table, table, compression="zstd", compression_level=19)
+    atomic.write_file(folder / STUDIES, write)
 
 
 def packed_below(runs: Path) -> list[PackedRun]:

@@ -2,7 +2,7 @@
 
 results/suites/<artifact>.json            every cell: label, kind, override line, id
 results/suites/<variant>/<artifact>.json  the same for another size or for other overrides
-results/reference/...                     committed rows in the same folders, suites included
+results/reference/...                     committed rows in a pack (storage/pack.py), and suites
 
 `find_suite("table_2")` reads that, not Hydra: an artifact is drawn wholly from the live folders
 when they hold everything it needs, else wholly from the reference rows, else not at all.
@@ -22,6 +22,7 @@ from typing import Any
 from specfit.base.types import SpecfitError
 from specfit.storage.atomic import write_json
 from specfit.storage.manifest import read_manifest
+from specfit.storage.pack import study_text
 from specfit.storage.rows import RunRows, load_run
 
 FULL = "full"
@@ -52,7 +53,7 @@ class Cell:
     def is_there(self, results: Path) -> bool:
         path = self.path(results)
         if self.kind == "bench":
-            return path.is_file()
+            return study_text(path) is not None
         manifest = read_manifest(path)
         return manifest is not None and manifest.finished
 
@@ -188,7 +189,10 @@ class Found:
 
     def document(self, label: str) -> dict[str, Any]:
         """What a bench cell's study left."""
-        return json.loads(self.path(label).read_text(encoding="utf-8"))
+        text = study_text(self.path(label))
+        assert text is not None, "a suite that is found has every document"
+        found: dict[str, Any] = json.loads(text)
+        return found
 
 
 def find_suite(artifact: str, results: Path = Path("results"), variant: str = "") -> Found:

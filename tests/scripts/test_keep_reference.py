@@ -18,7 +18,7 @@ from specfit.report.metrics import same_ids, summarise
 from specfit.report.quantities import QUANTITIES
 from specfit.storage.calibration_files import find_fit
 from specfit.storage.manifest import read_manifest
-from specfit.storage.pack import packed_below
+from specfit.storage.pack import packed_below, study_text
 from specfit.storage.rows import load_run, run_yaml
 from specfit.storage.suite import REFERENCE, Cell, Suite, find_suite
 from specfit.workflows.shown import show
@@ -79,6 +79,12 @@ def test_kept_rows_say_what_the_live_ones_said(
     pd.testing.assert_frame_equal(kept.requests, live.requests)
     assert kept.timings.empty and list(kept.timings) == list(live.timings), "no two runs share them"
     assert find_fit("fit", results / REFERENCE) == FIT | {"states": 1}
+    studies = [
+        study_text(place / "bench/selection.json") for place in (results, results / REFERENCE)
+    ]
+    assert studies[0] == studies[1] and studies[0] is not None
+    assert not (results / REFERENCE / "bench").exists(), "packed"
+    assert study_text(results / REFERENCE / "bench/another.json") is None
     assert not list((results / REFERENCE).rglob("*.npz")), "residencies are for going on"
 
 
