@@ -15,6 +15,7 @@ import torch
 
 from specfit.experts.copies import LinkUse, Mark, Source
 from specfit.experts.disk_weights import DiskBlock
+from specfit.experts.ram_store import Passage
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class DiskCopyEngine:
         self._done = []
 
 
-def _read(source: DiskBlock, destination: torch.Tensor) -> _Read:
+def _read(source: DiskBlock | Passage, destination: torch.Tensor) -> _Read:
     begin = time.perf_counter_ns()
     source.read_into(destination)
-    return _Read(begin, time.perf_counter_ns(), source.size_bytes)
+    return _Read(begin, time.perf_counter_ns(), source.nbytes)

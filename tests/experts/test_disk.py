@@ -187,7 +187,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
 class Gate:
     """A block whose read ends when it is let through."""
 
-    size_bytes = 8
+    nbytes = 8
 
     def __init__(self) -> None:
         self.begun, self.open = threading.Event(), threading.Event()
