@@ -397,8 +397,8 @@ def test_no_order_of_reads_and_copies_changes_a_bit(
     assert all(one == counted[0] for one in counted), "what is counted depends on no timing"
 
 
-@pytest.mark.parametrize("ram_slots", [0, 2, 6, EXPERTS])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("ram_slots", [0, 2, EXPERTS])
+@pytest.mark.parametrize("seed", SEEDS[:2])
 def test_predicted_experts_come_through_ram(
     store: ExpertStore, reference: list[torch.Tensor], seed: int, ram_slots: int
 ) -> None:
