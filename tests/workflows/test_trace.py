@@ -41,7 +41,7 @@ def test_spans_are_what_a_forward_is_billed(
     waits = np.full((len(found), max(misses.max(), 1)), -1)
     for layer, (_, w) in enumerate(found):
         waits[layer, : len(w)] = w
-    costs = 1000, copy, latency, expert, in_flight, 6
+    costs = 1000, copy, latency, expert, 2 * expert, in_flight, 6
     spans = timeline.forward_spans(hits, misses, waits, *costs)
     total, idle = timeline.forward_ns(hits, misses, waits, *costs)
     assert spans[-1].end == total and len(spans) == 6 * len(found)
