@@ -42,9 +42,7 @@ class DiskCopyEngine:
     """`in_flight` reads of what is demanded, one more of what is predicted. `kernel` makes the
     reads' kernel side, and raises OSError where there is none."""
 
-    def __init__(
-        self, in_flight: int = 2, kernel: Callable[[], KernelReads] = KernelReads
-    ) -> None:
+    def __init__(self, in_flight: int = 2, kernel: Callable[[], KernelReads] = KernelReads) -> None:
         assert in_flight >= 1
         self.in_flight = in_flight
         self.wait_ns = 0

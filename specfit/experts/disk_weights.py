@@ -149,7 +149,9 @@ class DiskStore:
         """`read_into` by the kernel. Raises SpecfitError where it takes no read."""
         span = self._span(layer, expert, place, begin, end, self._new_buffer)
         try:
-            return StartedRead(self, span, kernel, kernel.start(self._file, span.buffer, span.offset))
+            return StartedRead(
+                self, span, kernel, kernel.start(self._file, span.buffer, span.offset)
+            )
         except OSError as error:
             raise self._failed(span, error) from None
 
