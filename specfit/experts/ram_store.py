@@ -27,6 +27,7 @@ import torch
 from specfit.experts.cache_plan import NONE, Int64Array
 from specfit.experts.disk_weights import DiskBlock, DiskStore
 from specfit.experts.host_weights import device_blocks, refuse_without_memory
+from specfit.experts.kernel_reads import KernelReads
 from specfit.experts.pinned import CHUNK_BYTES, LockReport, Registrar, lock_layers, release
 from specfit.experts.policy_cache import MovingCache
 from specfit.hardware.idle_link import PIECES
@@ -82,6 +83,10 @@ class Passage:
             raise
         finally:
             self._before, self._beside = [], []
+
+    def start(self, kernel: KernelReads, place: torch.Tensor) -> None:
+        """Not by the kernel: it may have to wait for others, which a thread does."""
+        return None
 
     def read_into(self, place: torch.Tensor) -> None:
         """Where the device is this machine's own memory."""
