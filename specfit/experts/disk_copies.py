@@ -98,7 +98,7 @@ class DiskCopyEngine:
 
     def bring(self, source: Source, destination: torch.Tensor, locked: bool = True) -> Mark:
         """Behind the others that were brought, beside those that are demanded."""
-        if isinstance(source, Passage):  # others may wait for it, so it is its thread's from here on
+        if isinstance(source, Passage):  # a demanded read may wait for it: its thread's from now on
             read: _Going = self._start(source, destination, self._ahead)
         else:
             read = queued = _Queued(lambda: self._start(source, destination, self._ahead))

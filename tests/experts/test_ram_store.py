@@ -502,6 +502,40 @@ def test_reads_go_on_side_by_side_and_before_the_device_takes_them(store: Expert
     assert copies.link.moved_bytes == 2 * store.block_bytes
 
 
+def test_a_read_into_the_block_of_a_predicted_copy_needs_no_help_of_the_caller(
+    store: ExpertStore,
+) -> None:
+    """The caller waits for expert 5, whose read waits for three parts of what was predicted."""
+    gate, held = threading.Event(), []
+
+    def on_read(place: torch.Tensor, begins: bool) -> None:
+        if begins and not held:
+            held.append(gate.wait(10))
+
+    disk = Disk(store, on_read)
+    cache = MovingCache(LAYERS, EXPERTS, 1, 1, Movement(bypass=True))
+    ram, copies = RamStore(cast(DiskStore, disk), cache, 1), DiskCopyEngine(1)
+    area, place = (torch.zeros_like(store.block(0, 0)) for _ in range(2))
+    blocks = []
+    for piece in range(PIECES):
+        copies.bring(ram.piece(0, 8, 0, piece), area.chunk(PIECES)[piece])
+    blocks.append(ram._area[0][1])
+    copies.bring(ram.piece(0, 9, 0, 0), torch.zeros_like(area.chunk(PIECES)[0]))  # 8 was dropped
+    for expert in (3, 4, 5):
+        ram.begin_forward()
+        ram.plan(0, np.empty(0, np.int64), (), np.array([expert]))
+        copies.submit(ram.source(0, expert), place)
+        waiting = threading.Thread(target=copies.wait_oldest, daemon=True)
+        waiting.start()
+        if expert == 5:
+            assert ram._in[0, 5] is blocks[0] and not waiting.join(0.1) and waiting.is_alive()
+            gate.set()
+        waiting.join(10)
+        assert not waiting.is_alive() and torch.equal(place, store.block(0, expert))
+    copies.drain()
+    assert torch.equal(area, store.block(0, 8)), "copied before its block was read into"
+
+
 def damaged(store: ExpertStore, on_device: bool) -> Iterator[ExpertEngine]:
     for number in range(3):
         if on_device:
