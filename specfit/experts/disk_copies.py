@@ -11,11 +11,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
+from specfit.base.types import SpecfitError
 from specfit.experts.copies import LinkUse, Mark, Source
 from specfit.experts.disk_weights import DiskBlock, StartedRead
 from specfit.experts.kernel_reads import KernelReads
@@ -108,6 +110,9 @@ class DiskCopyEngine:
         return read
 
     def wait_brought(self, mark: Mark) -> None:
+        """And for all that was brought before it."""
+        while mark in self._queued:
+            self._wait(self._queued.popleft())
         self._wait(mark)
         self._advance()
 
@@ -116,7 +121,8 @@ class DiskCopyEngine:
         if self._kernel is not None and self._queued:
             self._kernel.look()
         while self._queued and self._queued[0].begun().is_done():
-            self._queued.popleft()
+            with suppress(SpecfitError):  # raised where it is waited for
+                self._queued.popleft().wait()
 
     def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
         destination.copy_(source)

@@ -233,6 +233,26 @@ def test_every_copy_brings_its_block(tmp_path: Path, way: Callable[[], KernelRea
         assert copies.link.busy_ns > 0
 
 
+@pytest.mark.parametrize("shape", [EVEN, ODD])
+def test_the_newest_of_what_was_brought_stands_for_all_before_it(
+    tmp_path: Path, way: Callable[[], KernelReads], shape: PackShape
+) -> None:
+    """As prefetching brings a block: in pieces, of which only the last is waited for."""
+    path, blocks = made(tmp_path, shape)
+    store, copies = DiskStore(path, shape), DiskCopyEngine(2, way)
+    places = device_blocks(3, blocks[0].numel(), store.format.storage, torch.device("cpu"))
+    pieces = [
+        copies.bring(part, third)
+        for expert, place in enumerate(places)
+        for part, third in zip(store.source(1, expert).chunk(3), place.chunk(3), strict=True)
+    ]
+    copies.wait_brought(pieces[5])
+    assert torch.equal(places[0], blocks[shape.experts])
+    assert torch.equal(places[1], blocks[shape.experts + 1])
+    copies.drain()
+    assert torch.equal(places[2], blocks[shape.experts + 2])
+
+
 def test_the_rest_of_a_short_read_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, blocks = made(tmp_path, EVEN)
     store, copies = DiskStore(path, EVEN), DiskCopyEngine(1)
