@@ -132,6 +132,9 @@ def execute(
     manifest = _manifest(spec, who, run_id)
     if beginning is not None and (made := beginning.manifest) is not None:
         manifest = replace(manifest, provenance=[*made.provenance, *manifest.provenance])
+    begun_by = store.manifest.provenance if until is not None and store.manifest else []
+    if begun_by[-1:] == manifest.provenance:  # the next turn of this process
+        manifest = replace(manifest, provenance=[])
     lock: AbstractContextManager[RunStore] = store.locked(on_wait)
     with lock:
         store.begin(manifest, _run_yaml(spec), spec.config.force)

@@ -509,8 +509,9 @@ def test_a_read_into_the_block_of_a_predicted_copy_needs_no_help_of_the_caller(
     gate, held = threading.Event(), []
 
     def on_read(place: torch.Tensor, begins: bool) -> None:
-        if begins and not held:
-            held.append(gate.wait(10))
+        if begins and not held:  # the first read alone
+            held.append(place)
+            assert gate.wait(10)
 
     disk = Disk(store, on_read)
     cache = MovingCache(LAYERS, EXPERTS, 1, 1, Movement(bypass=True))

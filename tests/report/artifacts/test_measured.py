@@ -164,8 +164,8 @@ def test_counters_that_part_from_the_model_are_named(tmp_path: Path) -> None:
     )
     replace(suite, cells=(*suite.cells, other)).write(tmp_path)
     sheet = table_measured(reader).sheets[""]
-    assert row(sheet, "AR")["counters as modelled"].text == "no"
-    assert row(sheet, "AR + cache")["counters as modelled"].text == "yes"
+    assert row(sheet, "AR")["counters as modelled"].text == "0 of 2"
+    assert row(sheet, "AR + cache")["counters as modelled"].text == "2 of 2"
 
 
 def test_a_machine_that_changed_gives_no_ratio(tmp_path: Path) -> None:
