@@ -447,6 +447,27 @@ def in_process(
     return ended
 
 
+def in_process_script(
+    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """`python <folder>/<name>.py ..`, in this process, which need not import torch again."""
+    monkeypatch.syspath_prepend(str(folder))
+
+    def ended(*arguments: str) -> JobResult:
+        from hydra.core.global_hydra import GlobalHydra
+
+        from specfit.base.entry import script
+
+        GlobalHydra.instance().clear()
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+        capsys.readouterr()
+        code = script(import_module(name).main)
+        captured = capsys.readouterr()
+        return JobResult(code, captured.out, captured.err)
+
+    return ended
+
+
 @pytest.fixture(scope="session")
 def calibration(runnable: Runnable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fit of the pair at calibration.slots=4, made once: 144 probes."""
