@@ -12,6 +12,7 @@ import pytest
 
 pytest_plugins = ["tests.fakes.tiny_model"]
 
+gc.set_threshold(50_000)  # of 700: a run of seconds need not look for cycles a thousand times
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"):
     os.environ[name] = "1"
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
