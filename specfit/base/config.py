@@ -191,6 +191,7 @@ class GpuConfig(Section):
     overlap: bool = key(True, "false: copying and computing take turns", hash_default=True)
     tree_ms: float = key(0.0, "of a forward that verifies any node", hash_default=0.0)
     extension_ms: float = key(0.0, "of a cycle that drafts", hash_default=0.0)
+    miss_us: float = key(0.0, "what a missed expert computes longer", hash_default=0.0)
     host_expert_us: float = key(0.0, "an expert run on the host; 0 = unknown", hash_default=0.0)
     memory_bytes: int | None = None
     kernel: str = key(

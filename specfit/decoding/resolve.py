@@ -17,6 +17,7 @@ from transformers import AutoTokenizer
 
 import specfit
 from specfit.base.config import DatasetConfig, DrafterConfig, ModelConfig, RunConfig
+from specfit.base.published import PUBLISHED
 from specfit.base.types import SpecfitError
 from specfit.data.examples import Rows
 from specfit.data.prompts import Prompting
@@ -198,9 +199,21 @@ def resolve(config: RunConfig, split: str = "evaluation") -> LiveRunSpec:
     slots, notes = _fitting_slots(config, checkpoint, clock, device, profile)
     bill = billing(config.gpu.billed, geometry.layers, expert_bytes(config, checkpoint))
     if clock == "modelled":
-        notes += profile_advice(config.gpu)
+        notes += (*profile_advice(config.gpu), *other_format(config.gpu.billed, checkpoint))
     parts = geometry, kind, slots, profile, bill, clock, device_name, notes, checkpoint, device
     return LiveRunSpec(config, *parts, split=split)
+
+
+def other_format(billed: str, checkpoint: Checkpoint) -> tuple[str, ...]:
+    """One sentence where quantised experts are billed as a published model's in bf16."""
+    shape, method = PUBLISHED.get(billed), checkpoint.scheme.method
+    if shape is None or shape.stored_expert_bytes is not None or method == "none":
+        return ()
+    alike = [name for name in PUBLISHED if name.startswith(f"{billed}-")]
+    return (
+        f"experts are stored in {method}, and each copy is billed as {billed}'s in bf16; "
+        f"gpu.billed={' or '.join(alike)} bills a smaller one",
+    )
 
 
 def open_checkpoint(model: ModelConfig) -> Checkpoint:

@@ -7,13 +7,18 @@ import os
 import random
 import statistics
 import tempfile
-import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+import torch
+
 from specfit.base.types import SpecfitError
-from specfit.experts.disk_weights import open_for_reading
+from specfit.experts.disk_weights import DIRECT, open_for_reading
+from specfit.experts.kernel_reads import KernelReads
 from specfit.experts.pack import ALIGNMENT, aligned_bytes
 from specfit.hardware.bandwidth import Bandwidth
 
@@ -48,42 +53,66 @@ def measure_disk(
                 f"the disk probe needs {file_bytes >> 20} MiB in {folder} ({error.strerror}); set "
                 "offload.pack to a folder with room"
             ) from None
-        descriptor, _ = open_for_reading(Path(file.name))
+        descriptor, way = open_for_reading(Path(file.name))
         try:
-            return [_row(descriptor, s, n, file_bytes) for n in in_flight for s in sizes]
+            return [_row(descriptor, way, s, n, file_bytes) for n in in_flight for s in sizes]
         finally:
             os.close(descriptor)
 
 
-def _row(descriptor: int, size: int, readers: int, file_bytes: int) -> Bandwidth:
-    count = max(8, min(256, READ_BYTES // size // readers))
+def _row(descriptor: int, way: str, size: int, readers: int, file_bytes: int) -> Bandwidth:
+    count = readers * max(8, min(256, READ_BYTES // size // readers))
+    places = [aligned_bytes(size) for _ in range(readers)]
     times = []
     for repeat in range(REPEATS):
-        places = random.Random(repeat)
+        draw = random.Random(repeat)
         offsets = [
-            [places.randrange((file_bytes - size) // ALIGNMENT) * ALIGNMENT for _ in range(count)]
-            for _ in range(readers)
-        ]
-        threads = [
-            threading.Thread(target=_read, args=(descriptor, size, mine)) for mine in offsets
+            draw.randrange((file_bytes - size) // ALIGNMENT) * ALIGNMENT for _ in range(count)
         ]
         begin = time.perf_counter_ns()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        times.append((time.perf_counter_ns() - begin) / (count * readers))
+        _read_all(descriptor, way, places, offsets)
+        times.append((time.perf_counter_ns() - begin) / count)
     median = statistics.median(times)
     rate = size / median, size / max(times), size / min(times)
     return Bandwidth(f"disk x{readers}", size, median / 1e3, *rate)
 
 
-def _read(descriptor: int, size: int, offsets: Sequence[int]) -> None:
-    view = aligned_bytes(size).numpy().data
-    for offset in offsets:
-        os.preadv(descriptor, [view], offset)
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(descriptor, offset, size, os.POSIX_FADV_DONTNEED)
+def _read_all(
+    descriptor: int, way: str, places: Sequence[torch.Tensor], offsets: Sequence[int]
+) -> None:
+    """As the copies of a run: as many in flight as there are places, the oldest waited for."""
+    with ThreadPoolExecutor(len(places)) as threads:
+        start = _starting(descriptor, way, threads)
+        going: deque[Callable[[], object]] = deque()
+        for number, offset in enumerate(offsets):
+            if len(going) == len(places):
+                going.popleft()()
+            going.append(start(places[number % len(places)], offset))
+        for wait in going:
+            wait()
+
+
+def _starting(
+    descriptor: int, way: str, threads: ThreadPoolExecutor
+) -> Callable[[torch.Tensor, int], Callable[[], object]]:
+    """What starts a read and gives what waits for it: by the kernel, or by threads as a run."""
+    try:
+        kernel = KernelReads() if way == DIRECT else None
+    except OSError:
+        kernel = None
+    if kernel is not None:
+
+        def by_kernel(place: torch.Tensor, offset: int) -> Callable[[], object]:
+            return partial(kernel.wait, kernel.start(descriptor, place, offset))
+
+        return by_kernel
+    return lambda place, offset: threads.submit(_read, descriptor, place, offset).result
+
+
+def _read(descriptor: int, place: torch.Tensor, offset: int) -> None:
+    os.preadv(descriptor, [place.numpy().data], offset)
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, offset, place.numel(), os.POSIX_FADV_DONTNEED)
 
 
 def disk_parts(table: Sequence[Bandwidth], size_bytes: int, in_flight: int) -> tuple[float, float]:

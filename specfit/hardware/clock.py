@@ -111,6 +111,7 @@ class ModelledClock:
         self._copy_ns = round(billing.expert_bytes / profile.link_gbps)  # GB/s = bytes per ns
         self._latency_ns = round(profile.copy_latency_us * 1e3)
         self._expert_ns = round(profile.expert_us * 1e3)
+        self._missed_ns = round((profile.expert_us + profile.miss_us) * 1e3)
         self._host_expert_ns = round(profile.host_expert_us * 1e3)
         self._billed = 0
         self._is_off = self._has_drafted = False
@@ -173,6 +174,7 @@ class ModelledClock:
             self._copy_ns,
             self._latency_ns,
             self._expert_ns,
+            self._missed_ns,
             self.profile.copies_in_flight,
             self.billing.layer_scale,
         )

@@ -1,10 +1,11 @@
 """A machine's constants from observed cycles: non-negative least squares and ratios of sums.
 
-    verify_ns = fixed + tree * (verified > 0) + node * verified + expert * demand + copy * misses
+    verify_ns = fixed + tree * (verified > 0) + node * verified + expert * demand + miss * misses
     draft_ns  = extension + level * drafted_levels
 
-Where copies overlap with computing (a GPU) the measured waits are taken out of verify_ns first, and
-the copy comes from the link.
+Where copies overlap with computing (a GPU, a disk) the measured waits are taken out of verify_ns
+first: the copy comes from the link, and a miss is what computing it alone adds. Where they take
+turns a miss is both.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ PASSES = 5
 """Of reweighting; the weights change by less than a percent after the third."""
 
 
+TERMS = 5
+
+
 @dataclass(frozen=True)
 class ForwardCost:
     fixed_ns: float
     tree_ns: float  # what any node adds: a mask, kernels for more than one row
     node_ns: float
     expert_ns: float  # of one expert of one layer
-    copy_ns: float  # what a miss adds; 0 where copies overlap
+    miss_ns: float  # what a miss adds, its copy included where copies do not overlap
 
 
 @dataclass(frozen=True)
@@ -44,16 +48,14 @@ class DraftCost:
 
 def fit_forward(cycles: Sequence[Observed], overlap: bool) -> ForwardCost:
     used = [c for c in cycles if c.record.cycle > 0]
-    columns = 4 if overlap else 5
-    if len(used) < 2 * columns:
+    if len(used) < 2 * TERMS:
         raise SpecfitError(
-            f"the probe saw {len(used)} usable cycles and needs {2 * columns}; raise limit or "
+            f"the probe saw {len(used)} usable cycles and needs {2 * TERMS}; raise limit or "
             "max_new_tokens"
         )
     records = [c.record for c in used]
     time = [r.verify_ns - (r.transfer_wait_ns if overlap else 0) for r in records]
-    solution = _fit([_terms(c)[:columns] for c in used], time)
-    return ForwardCost(*solution.tolist(), *([0.0] if overlap else []))
+    return ForwardCost(*_fit([_terms(c) for c in used], time).tolist())
 
 
 def _terms(cycle: Observed) -> tuple[int, ...]:
@@ -100,7 +102,7 @@ def prefill_token_ns(cycles: Sequence[Observed], cost: ForwardCost, overlap: boo
     rest = 0.0
     for c in firsts:
         rest += c.record.cycle_ns - cost.fixed_ns * len(c.traces)
-        rest -= cost.expert_ns * c.record.demand_experts + cost.copy_ns * c.misses
+        rest -= cost.expert_ns * c.record.demand_experts + cost.miss_ns * c.misses
         rest -= c.record.transfer_wait_ns if overlap else 0
     tokens = sum(trace.billed_rows for c in firsts for trace in c.traces)
     return max(0.0, rest / tokens) if tokens else 0.0

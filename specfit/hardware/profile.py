@@ -26,6 +26,7 @@ _TIMES = (
     "prefill_token_ms",
     "copy_latency_us",
     "expert_us",
+    "miss_us",
     "host_expert_us",
 )
 _VALUES = ("link_gbps", *_TIMES, "copies_in_flight", "memory_bytes", "overlap")
@@ -34,6 +35,7 @@ _NEUTRAL: Mapping[str, float] = {
     "overlap": True,
     "tree_ms": 0.0,
     "extension_ms": 0.0,
+    "miss_us": 0.0,
     "host_expert_us": 0.0,
 }
 """Values added after rows were published: left out of the digest where they are neutral."""
@@ -58,6 +60,7 @@ class Profile:
     overlap: bool = True  # copies travel while experts compute; a CPU does one after the other
     tree_ms: float = 0.0  # per forward with any node: a mask, kernels for more than one row
     extension_ms: float = 0.0  # per cycle that drafts: the head over the rows just committed
+    miss_us: float = 0.0  # what a missed expert computes longer: alone, not with the other hits
     host_expert_us: float = 0.0  # one expert run on the host; 0 = unknown, and none is run there
     memory_bytes: int | None = None
     notes: Mapping[str, str] = field(default_factory=dict)  # value -> one of SOURCES

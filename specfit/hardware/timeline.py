@@ -25,6 +25,7 @@ def _layer(
     copy_ns: int,
     latency_ns: int,
     expert_ns: int,
+    missed_ns: int,
     in_flight: int,
     copy_end: IntArray,
     run_end: IntArray,
@@ -47,7 +48,7 @@ def _layer(
         if link_free > compute_free:
             idle += link_free - compute_free
             compute_free = link_free
-        compute_free += expert_ns
+        compute_free += missed_ns
         run_end[j] = compute_free
     return compute_free, idle
 
@@ -60,13 +61,15 @@ def layer_ns(
     copy_ns: int,
     latency_ns: int,
     expert_ns: int,
+    missed_ns: int,
     in_flight: int,
 ) -> tuple[int, int]:
     """(layer_ns, wait_ns) of one layer, counted from the moment its routes are known.
 
-    Copy j of `n_misses` is issued when copy j - `in_flight` has arrived and item `wait_for[j]` of
-    the compute order (hits, then misses) has run (-1: nothing to wait for); `latency_ns` later its
-    bytes queue for the link. wait_ns is the time the compute lane stood idle for a copy.
+    A hit computes for `expert_ns`, a miss for `missed_ns`. Copy j of `n_misses` is issued when copy
+    j - `in_flight` has arrived and item `wait_for[j]` of the compute order (hits, then misses) has
+    run (-1: nothing to wait for); `latency_ns` later its bytes queue for the link. wait_ns is the
+    time the compute lane stood idle for a copy.
     """
     scratch = np.empty((2, max(n_misses, 1)), np.int64)
     return _layer(
@@ -76,6 +79,7 @@ def layer_ns(
         copy_ns,
         latency_ns,
         expert_ns,
+        missed_ns,
         in_flight,
         scratch[0],
         scratch[1],
@@ -91,6 +95,7 @@ def forward_ns(
     copy_ns: int,
     latency_ns: int,
     expert_ns: int,
+    missed_ns: int,
     in_flight: int,
     layer_scale: int,
 ) -> tuple[int, int]:
@@ -111,6 +116,7 @@ def forward_ns(
             copy_ns,
             latency_ns,
             expert_ns,
+            missed_ns,
             in_flight,
             scratch[0],
             scratch[1],
@@ -143,6 +149,7 @@ def forward_spans(
     copy_ns: int,
     latency_ns: int,
     expert_ns: int,
+    missed_ns: int,
     in_flight: int,
     layer_scale: int,
 ) -> list[LayerSpans]:
@@ -151,13 +158,14 @@ def forward_spans(
     spans: list[LayerSpans] = []
     begin = 0
     for layer, (n_hits, n_misses) in enumerate(zip(hits.tolist(), misses.tolist(), strict=True)):
-        costs = copy_ns, latency_ns, expert_ns, in_flight
+        costs = copy_ns, latency_ns, expert_ns, missed_ns, in_flight
         total, _ = _layer(n_hits, n_misses, wait_for[layer], *costs, copy_end, run_end)
-        run_ends = [(i + 1) * expert_ns for i in range(n_hits)] + run_end[:n_misses].tolist()
+        ran = [((i + 1) * expert_ns, expert_ns) for i in range(n_hits)]
+        ran += [(end, missed_ns) for end in run_end[:n_misses].tolist()]
         for _ in range(layer_scale):
             known = begin + base_ns
             copies = [(known + e - copy_ns, known + e) for e in copy_end[:n_misses].tolist()]
-            runs = [(known + e - expert_ns, known + e) for e in run_ends]
+            runs = [(known + end - took, known + end) for end, took in ran]
             spans.append(LayerSpans(layer, begin, known, known + total, copies, runs))
             begin = known + total
     return spans

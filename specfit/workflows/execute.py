@@ -94,6 +94,7 @@ class Outcome:
     calibration: Calibration | None
     ran_now: bool
     calibration_s: float = 0.0  # waited for it
+    is_finished: bool = True
 
 
 def execute(
@@ -102,8 +103,10 @@ def execute(
     watcher: Watcher,
     on_wait: Callable[[], None] | None = None,
     below: str = "",
+    until: int | None = None,
 ) -> Outcome:
-    """The run's folder, finished; a finished run is found, an interrupted one goes on.
+    """The run's folder, finished; a finished run is found, an interrupted one goes on. With
+    `until` it stops once so many requests are done, and goes on when it is asked again.
 
     Rows go to results_dir/runs, or to results_dir/`below` where a replay keeps its own.
     """
@@ -135,9 +138,10 @@ def execute(
         if not store.is_finished():
             if beginning is not None and not store.finished_requests():
                 store.take_over(beginning)
-            job.run(store, watcher)
-            store.finish()
-    return Outcome(store.folder, calibration, True, calibration_s)
+            job.run(store, watcher, until)
+            if len(store.finished_requests()) == len(spec.workload.ids):
+                store.finish()
+    return Outcome(store.folder, calibration, True, calibration_s, store.is_finished())
 
 
 def run_id_of(spec: RunSpec) -> str:
@@ -199,14 +203,14 @@ class Job:
         selector = build_selector(spec, self._cost, self._sizes)
         self.decoder: Decoder = build_decoder(spec, runtime, selector, runtime.clock())
 
-    def run(self, store: RunStore, watcher: Watcher) -> None:
+    def run(self, store: RunStore, watcher: Watcher, until: int | None = None) -> None:
         done = store.finished_requests()
         self._begin(store.cycles_before(), store.last_residency())
         total = len(self._workload.ids)
         if done:
             watcher.resumes(store.finished_parts())
         watcher.starts(total, len(done))
-        for index in range(len(done), total):
+        for index in range(len(done), total if until is None else min(until, total)):
             part = self._serve(index, watcher)
             store.add(part)
             watcher.finishes_request(part)

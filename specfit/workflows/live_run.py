@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,9 @@ def refuse_absent(config: RunConfig) -> None:
         checkpoint_folder(locate(config.model.path))
 
 
-def perform(spec: Any, short: bool = False) -> Any:
+def perform(spec: Any, short: bool = False, until: int | None = None) -> Any:
     """The run's Outcome, under a progress bar and the logger; an oracle's script, another run, is
-    made before. `short`: without a line about what is to be expected."""
+    made before. `short`: without a line about what is to be expected. `until`: as `execute`."""
     from specfit.decoding.oracle_texts import is_scripted, make_script
     from specfit.workflows.execute import Watchers, execute
     from specfit.workflows.logger import Logger
@@ -101,10 +102,10 @@ def perform(spec: Any, short: bool = False) -> Any:
         make_script(spec, perform, say)
     with Logger(spec) as logger, Progress(spec, None if short else expected) as progress:
         watchers = Watchers(progress, logger)
-        outcome = execute(
-            spec, build_runtime, watchers, on_wait=lambda: say("waiting for the same run")
-        )
-        logger.finished(outcome.folder)
+        waits = partial(say, "waiting for the same run")
+        outcome = execute(spec, build_runtime, watchers, on_wait=waits, until=until)
+        if outcome.is_finished:
+            logger.finished(outcome.folder)
     return outcome
 
 

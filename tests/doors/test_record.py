@@ -6,6 +6,7 @@ that made the features. Anything else that differs would have to be traced to a 
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -101,6 +102,24 @@ def test_replayed_rows_are_the_runs(
 ) -> None:
     said = (f"selector={selector}", "cache_slots=3")
     assert_same_rows(workplace.live(*said), workplace.replay(recording, *said))
+
+
+def test_a_run_in_turns_is_the_run(
+    workplace: Workplace, recording: Recording, tmp_path: Path
+) -> None:
+    from specfit.decoding.live import build_runtime
+    from specfit.decoding.resolve import resolve
+    from specfit.workflows.execute import Watcher, execute
+
+    said = ("selector=specfit", "cache_slots=3", f"results_dir={tmp_path}")
+    spec = resolve(workplace.config(*said))
+    seen = [execute(spec, build_runtime, Watcher(), until=n) for n in range(1, REQUESTS + 1)]
+    assert [one.is_finished for one in seen] == [False] * (REQUESTS - 1) + [True]
+    whole, parts = workplace.live(*said[:2]), load_run(seen[-1].folder)
+    pd.testing.assert_frame_equal(whole.cycles, parts.cycles)
+    pd.testing.assert_frame_equal(whole.requests, parts.requests)
+    told = json.loads((seen[-1].folder / "manifest.json").read_text())["provenance"]
+    assert len(told) == 1, "one process, told once"
 
 
 @pytest.mark.parametrize("slots", [0, 5, 12, RUN_EXPERTS])

@@ -6,6 +6,8 @@ import errno
 import os
 import shutil
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,8 @@ from specfit.experts.disk_copies import DiskCopyEngine
 from specfit.experts.disk_weights import DIRECT, DROPPED, DiskStore
 from specfit.experts.expert_format import plain_format
 from specfit.experts.host_weights import device_blocks
-from specfit.experts.pack import ALIGNMENT, PackShape, PackWriter
+from specfit.experts.kernel_reads import KernelRead, KernelReads
+from specfit.experts.pack import ALIGNMENT, PackShape, PackWriter, aligned_bytes
 
 ODD = PackShape("d" * 16, 2, 3, plain_format(33, 7, torch.bfloat16))
 # ODD's blocks of 1,386 bytes fill no page, EVEN's are three pages.
@@ -146,7 +149,27 @@ def test_other_experts_and_a_shortened_file_are_refused(tmp_path: Path) -> None:
         DiskStore(path, EVEN)
 
 
-def test_a_failing_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_kernel() -> KernelReads:
+    raise OSError(errno.ENOSYS, "Function not implemented")
+
+
+WAYS = {"kernel": KernelReads, "threads": no_kernel}
+
+
+@pytest.fixture(params=sorted(WAYS))
+def way(request: pytest.FixtureRequest) -> Callable[[], KernelReads]:
+    """What makes the reads of a copy engine."""
+    if request.param == "kernel":
+        try:
+            KernelReads()
+        except OSError as error:
+            pytest.skip(f"this kernel makes no reads of its own ({error.strerror})")
+    return WAYS[request.param]
+
+
+def test_a_failing_disk_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[], KernelReads]
+) -> None:
     path, _ = made(tmp_path, EVEN)
     store = DiskStore(path, EVEN)
 
@@ -154,7 +177,8 @@ def test_a_failing_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "preadv", fail)
-    copies = DiskCopyEngine(2)
+    monkeypatch.setattr(KernelReads, "wait", fail)
+    copies = DiskCopyEngine(2, way)
     place = device_blocks(1, EVEN.block_bytes // 4, torch.float32, torch.device("cpu"))[0]
     copies.submit(store.source(0, 1), place)
     with pytest.raises(SpecfitError, match=r"expert 1 of layer 0 .Input/output error.; see to the"):
@@ -184,6 +208,67 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
 # -- copies ----------------------------------------------------------------------------------------
 
 
+def test_every_copy_brings_its_block(tmp_path: Path, way: Callable[[], KernelReads]) -> None:
+    for shape in (EVEN, ODD):
+        path, blocks = made(tmp_path, shape)
+        store, copies = DiskStore(path, shape), DiskCopyEngine(2, way)
+        cpu = torch.device("cpu")
+        places = device_blocks(shape.blocks, blocks[0].numel(), store.format.storage, cpu)
+        aims = [divmod(index, shape.experts) for index in range(shape.blocks)]
+        marks = []
+        for place, (layer, expert) in zip(places[:4], aims, strict=False):
+            for part, third in zip(
+                store.source(layer, expert).chunk(3), place.chunk(3), strict=True
+            ):
+                marks.append(copies.bring(part, third))
+        for index in range(4, shape.blocks):
+            if not copies.has_room():
+                copies.wait_oldest()
+            copies.submit(store.source(*aims[index]), places[index])
+        copies.wait_brought(marks[-1])
+        copies.drain()
+        for place, block in zip(places, blocks, strict=True):
+            assert torch.equal(place, block)
+        assert copies.link.moved_bytes == shape.blocks * shape.block_bytes
+        assert copies.link.busy_ns > 0
+
+
+def test_the_rest_of_a_short_read_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, blocks = made(tmp_path, EVEN)
+    store, copies = DiskStore(path, EVEN), DiskCopyEngine(1)
+    wait = KernelReads.wait
+
+    def short(kernel: KernelReads, read: KernelRead) -> int:
+        assert wait(kernel, read) == EVEN.stride_bytes
+        read.place[ALIGNMENT:] = 0
+        return ALIGNMENT
+
+    monkeypatch.setattr(KernelReads, "wait", short)
+    place = device_blocks(1, EVEN.block_bytes // 4, torch.float32, torch.device("cpu"))[0]
+    copies.submit(store.source(1, 2), place)
+    copies.wait_oldest()
+    assert torch.equal(place, blocks[6])
+
+
+def test_a_read_by_the_kernel_goes_on_while_the_caller_computes(tmp_path: Path) -> None:
+    path, blocks = made(tmp_path, EVEN)
+    try:
+        kernel = KernelReads()
+        file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except OSError as error:
+        pytest.skip(f"no direct reads by the kernel here ({error.strerror})")
+    place = aligned_bytes(EVEN.stride_bytes)
+    read = kernel.start(file, place, EVEN.offset(3))
+    deadline = time.monotonic() + 10
+    while read.result is None and time.monotonic() < deadline:
+        kernel.look()  # which waits for nothing
+    assert read.result == EVEN.stride_bytes and read.end_ns > read.begin_ns
+    assert torch.equal(place[: EVEN.block_bytes].view(torch.float32), blocks[3])
+    os.close(file)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        kernel.start(file, place, 0)
+
+
 class Gate:
     """A block whose read ends when it is let through."""
 
@@ -192,6 +277,9 @@ class Gate:
     def __init__(self) -> None:
         self.begun, self.open = threading.Event(), threading.Event()
 
+    def start(self, kernel: KernelReads, place: torch.Tensor) -> None:
+        """The kernel does not read it."""
+
     def read_into(self, place: torch.Tensor) -> None:
         self.begun.set()
         assert self.open.wait(10)
@@ -199,7 +287,7 @@ class Gate:
 
 
 def test_reads_go_on_beside_the_caller_and_as_many_as_are_in_flight() -> None:
-    copies, gates = DiskCopyEngine(2), [Gate(), Gate(), Gate()]
+    copies, gates = DiskCopyEngine(2, no_kernel), [Gate(), Gate(), Gate()]
     places = [torch.zeros(2) for _ in gates]
     for gate, place in zip(gates[:2], places, strict=False):
         copies.submit(gate, place)

@@ -59,6 +59,7 @@ def test_the_defaults_are_the_design_s_constants() -> None:
         "overlap": True,
         "tree_ms": 0.0,
         "extension_ms": 0.0,
+        "miss_us": 0.0,
         "host_expert_us": 0.0,
         "notes": {},
     }

@@ -6,18 +6,32 @@ from hypothesis import strategies as st
 
 from specfit.hardware import timeline
 
-Case = tuple[int, list[int], int, int, int, int]  # hits, wait_for, copy, latency, expert, in_flight
+Case = tuple[int, list[int], int, int, int, int, int]
+"""hits, wait_for, copy, latency, expert, in_flight, and what a miss computes longer."""
 
 
 def run(
-    hits: int, wait_for: list[int], copy: int, latency: int, expert: int, in_flight: int
+    hits: int,
+    wait_for: list[int],
+    copy: int,
+    latency: int,
+    expert: int,
+    in_flight: int,
+    longer: int = 0,
 ) -> tuple[int, int]:
     waits = np.array(wait_for, dtype=np.int64)
-    return timeline.layer_ns(hits, len(waits), waits, copy, latency, expert, in_flight)
+    experts = expert, expert + longer
+    return timeline.layer_ns(hits, len(waits), waits, copy, latency, *experts, in_flight)
 
 
 def simulate(
-    hits: int, wait_for: list[int], copy: int, latency: int, expert: int, in_flight: int
+    hits: int,
+    wait_for: list[int],
+    copy: int,
+    latency: int,
+    expert: int,
+    in_flight: int,
+    longer: int,
 ) -> tuple[int, int]:
     """Two lanes and a queue, one nanosecond a tick; copy and expert take at least one tick."""
     n = len(wait_for)
@@ -29,7 +43,7 @@ def simulate(
         while len(queued) < n and len(queued) - sent < in_flight and wait_for[len(queued)] < ran:
             queued.append(now + latency)
         if busy == 0 and ran < hits + sent:
-            busy = expert
+            busy = expert if ran < hits else expert + longer
         if busy == 0:
             idle += 1
         if sent < len(queued) and queued[sent] <= now:  # the link's one copy moves for a tick
@@ -48,7 +62,8 @@ def layers(draw: st.DrawFn, least: int = 1) -> Case:
     misses = draw(st.integers(0, 8))
     waits = [draw(st.integers(-1, hits + j - 1)) for j in range(misses)]
     copy, expert = draw(st.integers(least, 9)), draw(st.integers(least, 9))
-    return hits, waits, copy, draw(st.integers(0, 9)), expert, draw(st.integers(1, 4))
+    latency, in_flight = draw(st.integers(0, 9)), draw(st.integers(1, 4))
+    return hits, waits, copy, latency, expert, in_flight, draw(st.integers(0, 9))
 
 
 @settings(max_examples=1000, deadline=None)
@@ -67,6 +82,11 @@ def test_one_or_two_copies_in_flight_by_hand() -> None:
     assert run(0, [-1, -1, -1], 100, 250, 0, 2) == (700, 700)
     # Three in flight: bytes 250-350, 350-450, 450-550.
     assert run(0, [-1, -1, -1], 100, 250, 0, 3) == (550, 550)
+
+
+def test_a_miss_that_is_computed_alone_takes_longer_by_hand() -> None:
+    # Hits 0-10, 10-20; arrivals 30, 60; misses 30-55 (10 and 15 more), 60-85: idle 10 + 5.
+    assert run(2, [-1, -1], 30, 0, 10, 2, 15) == (85, 15)
 
 
 def test_hits_hide_copies_by_hand() -> None:
@@ -88,11 +108,11 @@ def test_the_copy_of_a_wave_waits_for_its_victim_by_hand() -> None:
 @settings(deadline=None)
 @given(layers(least=0))
 def test_never_below_link_or_compute_and_idle_is_the_rest(case: Case) -> None:
-    hits, waits, copy, latency, expert, _ = case
+    hits, waits, copy, latency, expert, _, longer = case
     total, idle = run(*case)
     n = len(waits)
-    assert total >= n * copy + (latency if n else 0) + (expert if n else 0)
-    assert total == (hits + n) * expert + idle, (
+    assert total >= n * copy + (latency if n else 0) + (expert + longer if n else 0)
+    assert total == (hits + n) * expert + n * longer + idle, (
         "the lane ends last, so what it did not run it waited"
     )
 
@@ -109,9 +129,10 @@ def test_one_more_miss_never_makes_a_layer_shorter(case: Case) -> None:
 @settings(deadline=None)
 @given(layers(least=0))
 def test_copies_in_flight_hide_latency_and_nothing_else(case: Case) -> None:
-    hits, waits, copy, latency, expert, in_flight = case
-    assert run(hits, waits, copy, 0, expert, 1) == run(hits, waits, copy, 0, expert, in_flight)
-    assert run(hits, waits, copy, latency, expert, in_flight + 1) <= run(*case)
+    hits, waits, copy, latency, expert, in_flight, longer = case
+    alone = run(hits, waits, copy, 0, expert, 1, longer)
+    assert alone == run(hits, waits, copy, 0, expert, in_flight, longer)
+    assert run(hits, waits, copy, latency, expert, in_flight + 1, longer) <= run(*case)
 
 
 def test_a_forward_is_the_sum_of_its_layers_times_the_scale() -> None:
@@ -121,10 +142,10 @@ def test_a_forward_is_the_sum_of_its_layers_times_the_scale() -> None:
         waits = np.full((4, 5), -1)
         waits[:, 1:] = rng.integers(-1, 1, size=(4, 4))
         parts = [
-            timeline.layer_ns(h, m, w, 100, 7, 13, 2)
+            timeline.layer_ns(h, m, w, 100, 7, 13, 15, 2)
             for h, m, w in zip(hits, misses, waits, strict=True)
         ]
-        total, idle = timeline.forward_ns(hits, misses, waits, 1000, 100, 7, 13, 2, 6)
+        total, idle = timeline.forward_ns(hits, misses, waits, 1000, 100, 7, 13, 15, 2, 6)
         assert total == 6 * sum(1000 + layer for layer, _ in parts)
         assert idle == 6 * sum(wait for _, wait in parts)
 
@@ -132,4 +153,4 @@ def test_a_forward_is_the_sum_of_its_layers_times_the_scale() -> None:
 def test_a_forward_without_misses_is_its_base_and_its_hits() -> None:
     hits = np.array([8, 8])
     none = np.zeros((2, 0), dtype=np.int64)
-    assert timeline.forward_ns(hits, hits * 0, none, 1000, 100, 7, 13, 2, 1) == (2208, 0)
+    assert timeline.forward_ns(hits, hits * 0, none, 1000, 100, 7, 13, 15, 2, 1) == (2208, 0)

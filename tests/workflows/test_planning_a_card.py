@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from specfit.base.config import UNHASHED, RunConfig
 from specfit.base.types import SpecfitError
-from specfit.decoding.resolve import resolve
+from specfit.decoding.resolve import other_format, resolve
 from specfit.decoding.spec import profile_advice
+from specfit.models.target.loading import Checkpoint
 from specfit.workflows.advise import refuse_too_little_memory, rests_on
 from specfit.workflows.doctor import Findings, planned_host_lines
 from specfit.workflows.hydra_cli import config_of
@@ -67,3 +71,13 @@ def test_advice_takes_the_bytes_of_a_format() -> None:
             refuse_too_little_memory(config(billed, f"gpu.host_memory_gb={memory_gb // 2}"))
     lines = rests_on(resolve(config("gpu.billed=qwen3-30b-a3b-fp8", "gpu.host_memory_gb=32")))
     assert lines[2] == "host memory: the 29.0 GB of experts fit in 32 GB"
+
+
+def test_quantised_experts_that_are_billed_in_bf16_are_said() -> None:
+    fp8 = cast(Checkpoint, SimpleNamespace(scheme=SimpleNamespace(method="fp8")))
+    (told,) = other_format("qwen3-30b-a3b", fp8)
+    assert "stored in fp8" in told and "in bf16; gpu.billed=qwen3-30b-a3b-fp8 or" in told
+    for billed in ("self", "qwen3-30b-a3b-fp8", "gpt-oss-20b"):
+        assert other_format(billed, fp8) == ()
+    plain = cast(Checkpoint, SimpleNamespace(scheme=SimpleNamespace(method="none")))
+    assert other_format("qwen3-30b-a3b", plain) == ()

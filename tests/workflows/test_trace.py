@@ -41,7 +41,7 @@ def test_spans_are_what_a_forward_is_billed(
     waits = np.full((len(found), max(misses.max(), 1)), -1)
     for layer, (_, w) in enumerate(found):
         waits[layer, : len(w)] = w
-    costs = 1000, copy, latency, expert, in_flight, 6
+    costs = 1000, copy, latency, expert, 2 * expert, in_flight, 6
     spans = timeline.forward_spans(hits, misses, waits, *costs)
     total, idle = timeline.forward_ns(hits, misses, waits, *costs)
     assert spans[-1].end == total and len(spans) == 6 * len(found)
@@ -52,8 +52,14 @@ def test_spans_are_what_a_forward_is_billed(
         end = span.end
         n_hits = len(span.runs) - len(span.copies)
         assert n_hits == hits[span.own_layer] and len(span.copies) == misses[span.own_layer]
-        for items, length in ((span.copies, copy), (span.runs, expert)):
+        computed = span.runs[:n_hits], span.runs[n_hits:]
+        for items, length in (
+            (span.copies, copy),
+            (computed[0], expert),
+            (computed[1], 2 * expert),
+        ):
             assert all(b - a == length and span.routes_known <= a and b <= end for a, b in items)
+        for items in (span.copies, span.runs):
             assert all(a[1] <= b[0] for a, b in pairwise(items)), "one lane"
         for copied, run in zip(span.copies, span.runs[n_hits:], strict=True):
             assert copied[1] <= run[0], "an expert runs when it has arrived"

@@ -75,10 +75,8 @@ FIGURES: Mapping[str, Make] = {
     "figure_sweep": sweeps.figure_sweep,
 }
 UNCOMMITTED: Mapping[str, str] = {
-    "figure_formats": "formats",
     "figure_map": "map",
     "figure_measured": "measured",
-    "table_formats": "formats",
     "table_map": "map",
     "table_measured": "measured",
     "table_measured_formats": "measured_formats",

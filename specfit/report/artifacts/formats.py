@@ -12,7 +12,7 @@ import numpy as np
 from specfit.report.artifact import Table
 from specfit.report.artifacts.half_real import LEADING, SLOTS, HalfReal, ranged, slots_named
 from specfit.report.artifacts.paying import COLOURS, DARK, LETTERS, PLAIN
-from specfit.report.artifacts.real_geometry import HALF_REAL, degenerate_line
+from specfit.report.artifacts.real_geometry import HALF_REAL
 from specfit.report.figures import EDGE, ON_DARK, ON_LIGHT, Drawing, colours, series, sign
 from specfit.report.footer import Footer, words_of
 from specfit.report.intervals import Interval
@@ -177,7 +177,6 @@ def _stamp(reader: ResultsReader, halves: Sequence[HalfReal]) -> tuple[Footer, s
         HALF_REAL,
         f"Card: {card:.1f} GB; attention and head in bfloat16. Texts, trees and acceptances are "
         "the same in every format: what rounding does to them is not in here.",
-        degenerate_line(halves),
     ]
     return reader.stamp(rows, SUITE, extra=about), words_of(rows)
 
@@ -186,12 +185,11 @@ def table_formats(reader: ResultsReader) -> Table:
     """Half-real: bf16, FP8 and int4 experts at the slots that fit one card, and at figure 4's."""
     halves = documents(reader)
     stamp, timed = _stamp(reader, halves)
-    sheets = {
-        "": fit_sheet(halves),
-        "without_degenerate": fit_sheet([half.without_degenerate() for half in halves]),
-        "figure_4": figure_4_sheet(halves),
-        "map": map_sheet(halves),
-    }
+    sheets = {"": fit_sheet(halves)}
+    if any(np.any(half.document["degenerate"]) for half in halves):
+        kept = [half.without_degenerate() for half in halves]
+        sheets["without_degenerate"] = fit_sheet(kept)
+    sheets |= {"figure_4": figure_4_sheet(halves), "map": map_sheet(halves)}
     title = f"Half-real: speculation by format of the experts ({timed})"
     return Table("table_formats", title, sheets, stamp)
 

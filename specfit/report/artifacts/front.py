@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from specfit.base.types import SpecfitError
+from specfit.report.artifacts.measured import CACHED, FIRST, Block, blocks_of
+from specfit.report.artifacts.measured import SUITE as MEASURED
 from specfit.report.artifacts.systems import Runs, ours_of, runs_of, shown, speed_over
 from specfit.report.figures import Drawing, bars, paper_handle
 from specfit.report.footer import INTERVALS, words_of
@@ -15,7 +19,7 @@ from specfit.report.quantities import QUANTITIES
 from specfit.report.reader import ResultsReader
 from specfit.report.robustness import Robustness, robustness
 from specfit.report.styles import PAPER_WORKLOADS, Workload, style_of, workload_of
-from specfit.report.table_format import change, measured
+from specfit.report.table_format import change, factor, measured
 
 SUITES = ("table_2", "table_3")
 """Of one workload each, at the primary cache."""
@@ -89,6 +93,7 @@ def readme_table(reader: ResultsReader) -> str:
     every = [run for one in runs.values() for run in one.values()]
     heads = [head for one in runs.values() for head in _heads(workload_in(one))]
     rows = [["", *heads, "clock of ours"], ["---", *["---:"] * 4, "---"]]
+    rows += _measured(reader, [workload_in(one) for one in runs.values()])
     for system, quantity, against in LINES:
         over = "" if against is None else f" over {style_of(against).label}"
         cells = [f"{style_of(system).label}{over}, {NAMES[quantity]}"]
@@ -106,6 +111,31 @@ def readme_table(reader: ResultsReader) -> str:
             rows += _over_pairs(reader, words_of(every))
     rows.append(["SpecFit: requests with the ids of AR", *_ids(runs), "-"])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+def _measured(reader: ResultsReader, workloads: Sequence[Workload]) -> list[list[str]]:
+    """SpecFit with experts on this machine's disk, by slots; nothing where that was not run."""
+    try:
+        blocks = blocks_of(reader.suites(MEASURED)[0])
+    except SpecfitError:
+        return []
+    place = {(block.workload, block.slots): block for block in blocks if block.link == "disk"}
+    rows = []
+    for over in (FIRST, CACHED):
+        for slots in sorted({slots for _, slots in place}, reverse=True):
+            what = f"SpecFit over {style_of(over).label}, experts on disk, {slots} slots"
+            texts = [_gain(place.get((workload, slots)), over) for workload in workloads]
+            rows.append([what, *(cell for text in texts for cell in ("-", text)), "measured"])
+    return rows
+
+
+def _gain(block: Block | None, over: str) -> str:
+    if block is None:
+        return "-"
+    gain = block.gain("specfit", over)
+    loss = gain is not None and gain.value is not None and gain.value < 1
+    text = _bold(measured(gain, factor).text, loss)
+    return text if block.is_settled else f"{text}, unsettled"
 
 
 def _heads(workload: Workload) -> tuple[str, str]:

@@ -106,8 +106,8 @@ def own_share(benches: Sequence[Bench]) -> float:
 
 def fit_trials(config: RunConfig) -> dict[str, Trial]:
     """A profile is fitted to parts in the state in which runs have them: resident and streamed
-    experts, no node, few and many, with a selector that searches; where copies take their own time,
-    also copies into slots, whose memory is colder than a staging block's."""
+    experts, no node, few and many, with a selector that searches; on a CPU also copies into slots,
+    whose memory is colder than a staging block's."""
     most = roomy(config)
     trials = {
         "resident_ar": Trial(settled(config, "ar_cache", most)),
@@ -118,7 +118,7 @@ def fit_trials(config: RunConfig) -> dict[str, Trial]:
         "searched": Trial(settled(config, "specfit", most), CostModel(np.ones(8), 1.0)),
     }
     spec = trials["resident_ar"].spec
-    if not overlaps(spec):
+    if spec.device.type != "cuda":
         few = spec.geometry.experts // 4
         trials["evicting_ar"] = Trial(settled(config, "ar_cache", few))
         trials["evicting_tree"] = Trial(settled(config, "eagle3_cache", few))
@@ -168,9 +168,9 @@ def constants(
     else:
         gbps, latency = gbps_at(link, block_bytes), latency_us(link)
     if not overlap:  # the engine's own copies: what the link does not explain is latency
-        latency = (cost.copy_ns - block_bytes / gbps) / 1e3
+        latency = (cost.miss_ns - block_bytes / gbps) / 1e3
         if latency < 0:
-            gbps, latency = block_bytes / max(cost.copy_ns, 1.0), 0.0
+            gbps, latency = block_bytes / max(cost.miss_ns, 1.0), 0.0
     return {
         "link_gbps": gbps,
         "copy_latency_us": latency,
@@ -178,6 +178,7 @@ def constants(
         "tree_ms": cost.tree_ns / 1e6,
         "node_ms": cost.node_ns / 1e6,
         "expert_us": cost.expert_ns / 1e3,
+        "miss_us": cost.miss_ns / 1e3 if overlap else 0.0,
         "prefill_token_ms": prefill_token_ns(every, cost, overlap) / 1e6,
         "extension_ms": draft.extension_ns / 1e6,
         "draft_level_ms": draft.level_ns / 1e6,
@@ -196,4 +197,4 @@ def cost_of(profile: Profile, spec: LiveRunSpec) -> CostModel:
     copy_ns = spec.billing.own_expert_bytes / profile.link_gbps + profile.copy_latency_us * 1e3
     nodes_ms = profile.node_ms * sizes + np.where(sizes > 0, profile.tree_ms, 0.0)
     intercepts = np.asarray((base_ms + nodes_ms) * 1e6, dtype=np.float64)
-    return CostModel(intercepts, profile.expert_us * 1e3 + copy_ns)
+    return CostModel(intercepts, (profile.expert_us + profile.miss_us) * 1e3 + copy_ns)

@@ -6,6 +6,7 @@
     repeats: 1                                 # each line as repeat=0, 1, ..; systems interleaved
     keeps: sums                                # committed of its runs: cycles, or sums a request
     sandwich: eagle3_cache again               # a block's first and last cell, one system twice
+    turn: 5                                    # requests before a block's next run goes on
     groups:
       - kind: run                              # run, replay, or bench: a study's JSON file
         axes:                                  # a cell for every choice of one name per axis
@@ -15,7 +16,8 @@
 A group may have its own common (added), preview and smoke (instead). A bench names its `study`,
 the stem of the file it `writes`, and what it `reads` (run or replay: then its lines are those of
 the run it reads, and {id} stands for that run). With a `sandwich`, a block (one choice of every
-axis but the last) is run anew while those two cells of it are not equally fast (sandwich.py).
+axis but the last) is run anew while those two cells of it are not equally fast (sandwich.py). With
+a `turn` the runs of a block take turns, so that what the machine does in minutes it does to all.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ class Group:
     study: str = ""  # of a bench: a name in specfit/workflows/studies
     writes: str = ""  # stem of the JSON file; may hold {id}
     reads: str = ""  # run, replay, or nothing
+    turn: str = ""  # requests before the next run of a block goes on
 
     @property
     def is_configured(self) -> bool:
@@ -92,7 +95,7 @@ class _Reader:
         self._path = path
 
     def suite(self, raw: Any) -> SuiteFile:
-        known = {"common", "preview", "smoke", "repeats", "keeps", "sandwich", "groups"}
+        known = {"common", "preview", "smoke", "repeats", "keeps", "sandwich", "turn", "groups"}
         self._keys(raw, "a suite", known, {"groups"})
         repeats, groups = raw.get("repeats", 1), raw["groups"]
         keeps = raw.get("keeps", SUMS)
@@ -103,6 +106,7 @@ class _Reader:
         if not isinstance(groups, list) or not groups:
             raise self._wrong("groups is a list of at least one group")
         shared = {key: str(raw.get(key) or "") for key in ("common", "preview", "smoke")}
+        shared["turn"] = str(raw.get("turn", ""))
         read = tuple(self._group(group, i, shared) for i, group in enumerate(groups, 1))
         labels = [label for group in read for label, _ in choices(group)]
         for label in labels:
@@ -145,6 +149,8 @@ class _Reader:
             raise self._wrong(f"{where} is a bench; it needs a study and what it writes")
         if group.kind != "bench" and any(getattr(group, name) for name in for_bench):
             raise self._wrong(f"{where} is a {group.kind}; {', '.join(for_bench)} are of a bench")
+        if group.turn and not (group.turn.isdigit() and int(group.turn)):
+            raise self._wrong(f"turn of {where} is {group.turn!r}; it is a number of requests")
         if group.reads not in ("", "run", "replay"):
             raise self._wrong(f"{where} reads {group.reads!r}; it is run or replay")
         if not group.is_configured:

@@ -6,6 +6,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, groupby
 from pathlib import Path
 
 from specfit.base.config import RunConfig
@@ -19,6 +20,7 @@ from specfit.workflows.progress import say_failed
 from specfit.workflows.studies import study_named, write_study
 from specfit.workflows.suites.files import key_of
 from specfit.workflows.suites.planning import Plan, Planned
+from specfit.workflows.suites.sandwich import block_of
 
 Say = Callable[[str], None]
 
@@ -56,19 +58,33 @@ def sentences(failed: Sequence[Failed]) -> list[str]:
 def run_all(cells: Sequence[Planned], results: Path, say: Say) -> list[Failed]:
     """Runs every one, whatever happened to those before; returns those that failed, and why."""
     failed = []
-    for number, one in enumerate(cells, 1):
-        say(f"== {number} of {len(cells)}: {one.cell.kind} {one.cell.id}, {one.cell.label}")
-        why = reason_of_failing(one, results, say)
-        if why:
-            failed.append(Failed(one.cell, why))
+    for _, block in groupby(enumerate(cells, 1), key=lambda numbered: block_of(numbered[1])):
+        left = list(block)
+        for turn in count(1):
+            for number, one in list(left):
+                nth = f", turn {turn}" if one.group.turn else ""
+                cell = f"{one.cell.kind} {one.cell.id}, {one.cell.label}{nth}"
+                say(f"== {number} of {len(cells)}: {cell}")
+                why = reason_of_failing(one, results, say, turn)
+                if why:
+                    failed.append(Failed(one.cell, why))
+                if why or one.cell.is_there(results):
+                    left.remove((number, one))
+            if not left:
+                break
     return failed
 
 
-def reason_of_failing(one: Planned, results: Path, say: Say) -> str:
-    """Empty where the cell was run. The reason is said at once, too."""
+def reason_of_failing(one: Planned, results: Path, say: Say, turn: int = 1) -> str:
+    """Empty where the cell was run, or has had this turn. The reason is said at once, too."""
+    has_ended = True
 
     def job(_: object) -> int:
-        RUNNERS[one.cell.kind](one, results, say)
+        nonlocal has_ended
+        if one.cell.kind == "run" and one.group.turn:
+            has_ended = _run(one, results, say, turn * int(one.group.turn))
+        else:
+            RUNNERS[one.cell.kind](one, results, say)
         return 0
 
     try:
@@ -78,7 +94,7 @@ def reason_of_failing(one: Planned, results: Path, say: Say) -> str:
         return f"a defect, {type(error).__name__}: {one_line(error)}"
     if why:
         print_error(SpecfitError(why))
-    if code == 0 and not one.cell.is_there(results):
+    if code == 0 and has_ended and not one.cell.is_there(results):
         return "it left no finished rows"
     return why
 
@@ -86,12 +102,16 @@ def reason_of_failing(one: Planned, results: Path, say: Say) -> str:
 # -- one of each kind ------------------------------------------------------------------------------
 
 
-def _run(one: Planned, results: Path, say: Say) -> None:
+def _run(one: Planned, results: Path, say: Say, until: int | None = None) -> bool:
+    """Whether it has finished, and not only its requests up to `until`."""
     from specfit.decoding.resolve import resolve
     from specfit.workflows.live_run import perform
 
     assert one.work is not None, "a run has a config"
-    _check_done(one, perform(resolve(one.work.config)).folder)
+    outcome = perform(resolve(one.work.config), short=until is not None, until=until)
+    if outcome.is_finished:
+        _check_done(one, outcome.folder)
+    return outcome.is_finished
 
 
 def _replay(one: Planned, results: Path, say: Say) -> None:
@@ -161,7 +181,7 @@ def _read_by(one: Planned, results: Path) -> Path | None:
     return read.path(results).resolve()
 
 
-RUNNERS: dict[str, Callable[[Planned, Path, Say], None]] = {
+RUNNERS: dict[str, Callable[[Planned, Path, Say], object]] = {
     "run": _run,
     "replay": _replay,
     "bench": _bench,

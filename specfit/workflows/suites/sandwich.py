@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from specfit.report.sandwich import TRIES, WITHIN, apart, label_of_try
+from specfit.report.sandwich import TRIES, WITHIN, apart, label_of_try, split_try
 from specfit.storage.rows import load_run
 from specfit.storage.suite import Cell
 from specfit.workflows.suites.files import Group, joined, key_of
@@ -54,6 +54,12 @@ def with_tries(
 
 def _block(one: Planned) -> tuple[int, str]:
     return id(one.group), one.cell.label.rpartition("/")[0]
+
+
+def block_of(one: Planned) -> tuple[int, str, int]:
+    """What cells of one try of one block have in common."""
+    label, number = split_try(one.cell.label)
+    return id(one.group), label.rpartition("/")[0], number
 
 
 def _again(one: One, number: int, plan: Callable[[One, str, list[str]], One]) -> One:

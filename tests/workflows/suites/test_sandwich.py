@@ -170,3 +170,42 @@ def test_a_part_that_no_cell_is_in_is_one_sentence(results: Path) -> None:
     )
     with pytest.raises(SpecfitError, match="no cell has 96 in its label"):
         planning.plans_of(options, is_to_run=False)
+
+
+def test_runs_of_a_block_take_turns(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = results / "experiments" / "some.yaml"
+    path.write_text(path.read_text().replace("sandwich:", "turn: 4\nsandwich:"))
+    probe(results)
+    turns: list[tuple[str, int]] = []
+
+    def some_requests(one: Planned, where: Path, say: object, until: int) -> bool:
+        """Of ten."""
+        turns.append((one.cell.label, until))
+        if until >= 10:
+            run(one, where)
+        return until >= 10
+
+    monkeypatch.setattr(running, "_run", some_requests)
+    cells = [one for one in todo([planned(results)], results) if one.cell.kind == "run"]
+    assert running.run_all(cells, results, lambda text: None) == []
+    assert turns == [(label, n) for block in (BLOCK, OTHER) for n in (4, 8, 12) for label in block]
+
+
+def test_a_run_that_ends_without_rows_is_not_asked_again(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = results / "experiments" / "some.yaml"
+    path.write_text(path.read_text().replace("sandwich:", "turn: 4\nsandwich:"))
+    probe(results)
+    monkeypatch.setattr(running, "_run", lambda *_: True)
+    cells = [one for one in todo([planned(results)], results) if one.cell.kind == "run"]
+    failed = running.run_all(cells, results, lambda text: None)
+    assert [one.why for one in failed] == ["it left no finished rows"] * 6
+
+
+@pytest.mark.parametrize("turn", ["0", "a"])
+def test_a_turn_is_a_number_of_requests(results: Path, turn: str) -> None:
+    path = results / "experiments" / "some.yaml"
+    path.write_text(path.read_text().replace("sandwich:", f"turn: {turn}\nsandwich:"))
+    with pytest.raises(SpecfitError, match="is a number of requests"):
+        planned(results)
