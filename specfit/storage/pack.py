@@ -91,8 +91,7 @@ class Pack:
     def frame(self, kind: str, run_id: str, name: str) -> pd.DataFrame:
         """Those rows with the columns of today. A row group is converted once for all its runs:
         that takes a frame of forty columns milliseconds, however few its rows."""
-        _, spans = self._tables.get(name, (None, {}))
-        span = spans.get((kind, run_id))
+        span = self._tables[name][1].get((kind, run_id)) if name in self._tables else None
         if span is None:
             return _no_rows(name).copy(deep=False)
         rows = _group_frame(self, name, span.group).iloc[span.offset : span.offset + span.length]
