@@ -251,6 +251,12 @@ class OffloadConfig(Section):
     pack: str | None = key(
         None, "disk: folder of that file; null = beside the checkpoint or in a cache", hashed=False
     )
+    ram_slots: int = key(
+        0,
+        "disk: experts of each layer kept in RAM, between the disk and the slots",
+        at_least=0,
+        hash_default=0,
+    )
 
 
 @dataclass
@@ -546,7 +552,13 @@ def check(config: RunConfig) -> None:
             _check_value(name, value, item.metadata)
     if config.lambda_tokens_per_s is not None and config.objective == "ratio":
         raise SpecfitError("lambda_tokens_per_s is read by objective=lambda alone; set both")
-    model = config.model
+    offload, model = config.offload, config.model
+    if offload.ram_slots and offload.tier != "disk":
+        raise SpecfitError(
+            f"offload.ram_slots={offload.ram_slots} keeps experts of a disk in RAM, and "
+            f"offload.tier={offload.tier} has every expert there; set offload.tier=disk, or leave "
+            "offload.ram_slots out"
+        )
     if model.source == "checkpoint" and (model.shape or model.routing != "weights"):
         name = "model.shape" if model.shape else "model.routing"
         raise SpecfitError(f"{name} is for model.source=random; a checkpoint has shapes and routes")

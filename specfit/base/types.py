@@ -192,6 +192,8 @@ class ForwardTrace:
     prefetched: int = 0  # experts copied before they were demanded, in the drafting before it too
     used: int = 0  # of them, those that this forward then demanded; they count as hits
     on_host: IntArray | None = None  # [L] misses that ran on the host instead; None: none did
+    ram_hits: int | None = None  # of misses and prefetched, copied from RAM's slots; None without
+    reads: int | None = None  # of misses and prefetched, read from disk into RAM; None without
 
     def __post_init__(self) -> None:
         assert len(self.hits) == len(self.misses) == len(self.evictions) == len(self.wait_for)
@@ -249,6 +251,17 @@ class CycleRecord:
     used_prefetched_experts: Annotated[
         int | None, "Prefetched and then demanded: hits without a slot. Null without prefetching."
     ] = None
+    ram_hit_experts: Annotated[
+        int | None, "Copies of what RAM's slots held; null without offload.ram_slots."
+    ] = None
+    read_experts: Annotated[
+        int | None,
+        "Copies that were read from disk; null without offload.ram_slots (a disk tier then reads "
+        "every copy).",
+    ] = None
+    read_bytes: Annotated[
+        int | None, "Bytes read from disk, at the run's own expert size; null as read_experts."
+    ] = None
 
     def __post_init__(self) -> None:
         phases = self.draft_ns + self.route_ns + self.select_ns + self.verify_ns + self.commit_ns
@@ -257,6 +270,9 @@ class CycleRecord:
         assert (
             self.hit_experts + self.transferred_experts + self.host_experts == self.demand_experts
         )
+        if self.read_experts is not None and self.ram_hit_experts is not None:
+            copied = self.transferred_experts + self.prefetched_experts
+            assert self.ram_hit_experts + self.read_experts == copied, "copies come out of RAM"
         assert self.accepted_tokens <= self.verified_nodes
         assert self.committed_tokens == self.accepted_tokens + 1 or self.stop_reason is not None
         assert 0 <= self.accepted_tokens <= self.committed_tokens

@@ -115,6 +115,7 @@ def finish(
     transferred = _total(trace.misses for trace in traces)
     on_host = _total(trace.on_host for trace in traces if trace.on_host is not None)
     prefetched = sum(trace.prefetched for trace in traces)
+    reads = _known(trace.reads for trace in traces)
     tree, selection = drafted.tree, drafted.selection
     record = CycleRecord(
         request_id=session.request.request_id,
@@ -147,6 +148,9 @@ def finish(
         predicted_ns=selection.predicted_ns,
         searched_subtrees=selection.searched_subtrees,
         used_prefetched_experts=sum(trace.used for trace in traces) if prefetches else None,
+        ram_hit_experts=_known(trace.ram_hits for trace in traces),
+        read_experts=reads,
+        read_bytes=None if reads is None else reads * expert_bytes,
     )
     timing = CycleTiming(
         record.request_id,
@@ -162,3 +166,10 @@ def finish(
 def _total(per_layer: Iterable[IntArray]) -> int:
     """Over forwards and layers. Lists: for so few numbers numpy's own start costs more."""
     return sum(sum(counts.tolist()) for counts in per_layer)
+
+
+def _known(counts: Iterable[int | None]) -> int | None:
+    """Over forwards; None where one does not say."""
+    listed = list(counts)
+    known = [count for count in listed if count is not None]
+    return sum(known) if len(known) == len(listed) else None

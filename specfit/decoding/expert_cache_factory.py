@@ -63,6 +63,14 @@ def make_cache(spec: RunSpec, slots: int) -> ExpertCache:
     return MovingCache(shape.layers, shape.experts, slots, blocks, movement)
 
 
+def make_ram_cache(spec: RunSpec) -> MovingCache:
+    """Of the disk tier: `offload.ram_slots` of each layer under the run's own policy. It never
+    evicts what the layer has just asked for, so a slot whose copy travels is no victim."""
+    shape, blocks = spec.geometry, spec.profile.copies_in_flight + 1
+    movement = Movement(policy_named(spec.config.policy), bypass=True)
+    return MovingCache(shape.layers, shape.experts, spec.config.offload.ram_slots, blocks, movement)
+
+
 def policy_named(name: str) -> Rank:
     """Ours, or package.module:name of another package."""
     what = "a function that ranks residents (Rank in specfit/experts/eviction.py)"
@@ -109,9 +117,15 @@ def _host(spec: RunSpec) -> HostLane | None:
     return HostLane(mode, round(profile.host_expert_us * 1e3), copy)
 
 
-def pin_most_used(spec: RunSpec, target: Target, cache: ExpertCache, clock: Clock) -> None:
+def pin_most_used(
+    spec: RunSpec,
+    target: Target,
+    cache: ExpertCache,
+    clock: Clock,
+    ram: MovingCache | None = None,
+) -> None:
     """policy=static: decode the first calibration questions token by token, untimed and from an
-    empty cache, and tell the cache how many of their forwards used each expert."""
+    empty cache, and tell the cache how many of their forwards used each expert; RAM's as well."""
     if spec.config.policy != PINNED:
         return
     assert isinstance(cache, MovingCache), "a policy that pins is not the default one"
@@ -123,3 +137,5 @@ def pin_most_used(spec: RunSpec, target: Target, cache: ExpertCache, clock: Cloc
     uses = cache.uses()
     target.restore(empty)
     cache.count(uses)
+    if ram is not None:
+        ram.count(uses)

@@ -14,7 +14,9 @@ from specfit.base.interfaces import Clock, Drafter
 from specfit.base.types import SpecfitError
 from specfit.decoding.expert_cache_factory import (
     make_cache,
+    make_ram_cache,
     pin_most_used,
+    prefetch_blocks,
     refuse_replays_only,
 )
 from specfit.decoding.head_check import settle_feedback
@@ -26,11 +28,12 @@ from specfit.experts.cuda_copies import StreamedCopyEngine, Streams
 from specfit.experts.disk_copies import DiskCopyEngine
 from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
-from specfit.experts.host_weights import ExpertStore
+from specfit.experts.host_weights import ExpertStore, HostStore
 from specfit.experts.kernels.choice import choose_arithmetic
 from specfit.experts.pinned import CudaRegistrar
 from specfit.experts.prefetch import Prefetcher
 from specfit.experts.queued_streams import QueuedStreams
+from specfit.experts.ram_store import RamStore
 from specfit.hardware.clock import ModelledClock, WallClock
 from specfit.hardware.cpu_state import CpuWatch
 from specfit.hardware.nvml import Watch
@@ -88,7 +91,7 @@ class Runtime:
 
     @property
     def locked_share(self) -> float | None:
-        report = self.loaded.store.lock_report
+        report = self.engine.store.lock_report
         return None if report is None else report.locked_bytes / report.total_bytes
 
     @property
@@ -172,7 +175,8 @@ def build_runtime(spec: RunSpec, slots: int, drafts: bool) -> Runtime:
         settled, sentence = settle_feedback(runtime)
         print(f"specfit: {sentence}", file=sys.stderr)
         runtime = replace(runtime, head=settled)
-    pin_most_used(spec, target, engine.cache, runtime.clock())
+    ram = engine.ram.cache if engine.ram is not None else None
+    pin_most_used(spec, target, engine.cache, runtime.clock(), ram)
     return runtime
 
 
@@ -191,17 +195,31 @@ def build_engine(spec: LiveRunSpec, loaded: LoadedModel, slots: int) -> ExpertEn
     arithmetic = choose_arithmetic(
         gpu.kernel, loaded.activation, spec.device, loaded.format, loaded.lift
     )
+    store = _behind_ram(spec, loaded.store)
     beside = 1 if cache.prefetcher is not None else 0
-    report = loaded.store.lock_report
-    bounces = report is not None and not report.is_whole
-    if isinstance(loaded.store, DiskStore):
+    report = store.lock_report
+    if isinstance(loaded.store, DiskStore) and spec.device.type != "cuda":
         copies: CopyEngine = DiskCopyEngine(in_flight)
     else:
-        copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside, bounces)
-    engine = ExpertEngine(loaded.store, cache, copies, arithmetic, spec.device)
+        bounces = report is not None and not report.is_whole
+        threads = in_flight + beside if isinstance(store, RamStore) else int(bounces)
+        copies = copy_engine(spec.device, in_flight, gpu.link_gbps_cap, beside, threads)
+    engine = ExpertEngine(store, cache, copies, arithmetic, spec.device)
     if spec.config.model.routing == "markov":
         engine.stand_in = MarkovRoutes(shape.layers, shape.experts, shape.top_k, spec.config.seed)
     return engine
+
+
+def _behind_ram(spec: LiveRunSpec, store: HostStore) -> HostStore:
+    """A disk's blocks come through RAM on a GPU, and wherever RAM has slots for them."""
+    is_cuda = spec.device.type == "cuda"
+    if not isinstance(store, DiskStore) or not (is_cuda or spec.config.offload.ram_slots):
+        return store
+    registrar = CudaRegistrar() if is_cuda else None
+    made = RamStore(store, make_ram_cache(spec), prefetch_blocks(spec), registrar)
+    if made.lock_report is not None and not made.lock_report.is_whole:
+        print(f"specfit: {made.lock_report.sentence()}", file=sys.stderr)
+    return made
 
 
 def fused_layers(spec: LiveRunSpec) -> tuple[LayerKernels | None, Capture | None]:
@@ -220,16 +238,16 @@ def copy_engine(
     in_flight: int,
     link_gbps_cap: float | None,
     beside: int = 0,
-    bounces: bool = False,
+    threads: int = 0,
 ) -> CopyEngine:
-    """`beside`: streams for copies that nobody has demanded yet; `bounces`: some blocks are not
-    page-locked."""
+    """`beside`: streams for copies that nobody has demanded yet; `threads`: to fill the streams,
+    one where some blocks are not page-locked, one a stream where blocks are read first."""
     if device.type != "cuda":
         return CpuCopyEngine(in_flight, link_gbps_cap)
     from specfit.experts.cuda_streams import CudaStreams
 
     streams: Streams = CudaStreams(device, in_flight + beside, link_gbps_cap)
-    return StreamedCopyEngine(QueuedStreams(streams) if bounces else streams, in_flight)
+    return StreamedCopyEngine(QueuedStreams(streams, threads) if threads else streams, in_flight)
 
 
 _kept: dict[tuple[object, ...], LoadedModel] = {}
@@ -238,7 +256,7 @@ _kept: dict[tuple[object, ...], LoadedModel] = {}
 def _loaded(spec: LiveRunSpec) -> LoadedModel:
     """Jobs of one sweep in one process read the checkpoint once; another one replaces it."""
     model, device = spec.config.model, spec.device
-    packs = pack_folder(spec.config, spec.checkpoint.folder, device)
+    packs = pack_folder(spec.config, spec.checkpoint.folder)
     key = spec.checkpoint.folder, spec.target_digest, model.dtype, device, model.num_layers, packs
     if key not in _kept:
         _kept.clear()  # before the next is read: two stores may not fit

@@ -15,6 +15,7 @@ import torch
 
 from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
+from specfit.experts.ram_store import ram_blocks
 from specfit.hardware.memory import GB, DeviceNeeds, host_memory
 from specfit.hardware.profile import Profile
 from specfit.hardware.reference_models import BILLED_MODELS
@@ -46,16 +47,18 @@ class Sizing:
     """A model's needs at one workload, and the device's bytes for them (None = not known)."""
 
     needs: DeviceNeeds
-    store_bytes: int  # of host memory: the model's own, whatever it is billed as
+    store_bytes: int  # of host memory beside the device: the model's own, whatever is billed
     staging_blocks: int
     context: int  # KV rows that are held
     free: int | None
     where: str  # what `free` is of
     unknown: tuple[str, ...] = ()  # rows whose bytes are not known: none is counted
     pack_bytes: int = 0  # of disk, where the experts lie there instead
+    ram_bytes: int = 0  # of the device's memory, where that is host RAM: what lies before its slots
 
     def rows(self, slots: int) -> dict[str, int]:
-        return self.needs.rows(slots, self.staging_blocks, self.context)
+        parts = self.needs.rows(slots, self.staging_blocks, self.context)
+        return parts | ({"RAM slots": self.ram_bytes} if self.ram_bytes else {})
 
     def needed(self, slots: int) -> int:
         return sum(self.rows(slots).values())
@@ -63,7 +66,8 @@ class Sizing:
     def largest(self) -> int:
         """Most slots that fit; -1 where even none do. The bytes free are known."""
         assert self.free is not None, "asked only where the free bytes are known"
-        return self.needs.largest_slots(self.free, self.staging_blocks, self.context)
+        room = self.free - self.ram_bytes
+        return self.needs.largest_slots(room, self.staging_blocks, self.context)
 
     def fit(self, requested: int) -> tuple[int, str]:
         """`cache_slots=fit`: the count, and a sentence like `43: 48 needs 25.9 GB, 24.6 free`.
@@ -107,6 +111,7 @@ class Sizing:
             right = f"use cache_slots={most} or fit"
         else:
             right = "free device memory, or lower model.num_layers or prefill_chunk"
+            right += " or offload.ram_slots" if self.ram_bytes else ""
         return SpecfitError(
             f"{slots} slots per layer need {_gb(self.needed(slots))} of device memory, "
             f"{self.free / GB:.1f} {self.where}; {right}"
@@ -132,7 +137,8 @@ def settled_fit(sizing: Sizing, requested: int, results: Path) -> tuple[int, str
         return sizing.fit(requested)
     path = results / SETTLED
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    name = digest([asdict(sizing.needs), sizing.staging_blocks, sizing.context])[:16]
+    asked = [asdict(sizing.needs), sizing.staging_blocks, sizing.context]
+    name = digest(asked + ([sizing.ram_bytes] if sizing.ram_bytes else []))[:16]
     if name in known:
         slots = int(known[name])
         sizing.refuse_too_many(slots)
@@ -195,14 +201,19 @@ def placed(
             where += f" without {config.gpu.display_gb:g} GB for a display"
         return Sizing(needs, store, staging, context, free, where)
     staging += ahead
+    pack = 0
     if config.offload.tier == "disk":
-        free = host_memory().usable if device.type == "cpu" else device_free(device)
-        return Sizing(needs, 0, staging, 2 * context, free, "free", pack_bytes=store)
+        # What comes through RAM does so by as many blocks as there are beside the device's slots.
+        blocks = ram_blocks(needs.layers, config.offload.ram_slots, staging)
+        pack, store = store, blocks * needs.expert_bytes
+        if device.type == "cpu":
+            ram, free = store if config.offload.ram_slots else 0, host_memory().usable
+            return Sizing(needs, 0, staging, 2 * context, free, FREE, (), pack, ram)
     # The cache of keys and values doubles when it is full, so it may hold twice what is used.
     # While it grows, the tensor before it is held too.
     workspace = needs.workspace_bytes + context * needs.kv_bytes_per_token + head_workspace
     needs = replace(needs, workspace_bytes=workspace)
-    return Sizing(needs, store, staging, 2 * context, device_free(device), FREE)
+    return Sizing(needs, store, staging, 2 * context, device_free(device), FREE, (), pack)
 
 
 def area_blocks(config: RunConfig, layers: int) -> int:

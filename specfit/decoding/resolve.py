@@ -28,6 +28,7 @@ from specfit.decoding.spec import (
     locate,
     profile_advice,
     profile_of,
+    refuse_ram_slots,
     settle_slots,
 )
 from specfit.decoding.workload import (
@@ -196,6 +197,7 @@ def resolve(config: RunConfig, split: str = "evaluation") -> LiveRunSpec:
     profile = profile_of(config.gpu)
     device, device_name = find_device(config.device)
     clock = choose_clock(config.gpu.clock, profile, device_name)
+    refuse_ram_slots(config, geometry.experts, clock)
     slots, notes = _fitting_slots(config, checkpoint, clock, device, profile)
     bill = billing(config.gpu.billed, geometry.layers, expert_bytes(config, checkpoint))
     if clock == "modelled":
@@ -263,11 +265,10 @@ def _fitting_slots(
         return settled_fit(sizing(), requested, Path(config.results_dir))
 
     slots, notes = settle_slots(config, experts, fit)
-    if clock == "wall" and config.offload.tier == "disk":
-        sizing().refuse_too_many(slots)
-    elif clock == "wall" and device.type == "cuda":
+    if clock == "wall" and (config.offload.tier == "disk" or device.type == "cuda"):
         table = sizing()
         table.refuse_too_many(slots)
+    if clock == "wall" and device.type == "cuda":
         notes += (*table.lines(slots), *surroundings(bus_id(device)).notes())
         notes += (f"attention: {backend_name()}",)
     return slots, notes
@@ -285,7 +286,7 @@ def find_device(requested: str) -> tuple[torch.device, str]:
 PACKAGE = Path(specfit.__file__).resolve().parent
 
 
-def pack_folder(config: RunConfig, checkpoint: Path, device: torch.device) -> Path | None:
+def pack_folder(config: RunConfig, checkpoint: Path) -> Path | None:
     """Where the pack of experts lies or will; None where experts are in host memory.
 
     Beside a checkpoint of one's own; in a cache for one that is part of the package or read-only.
@@ -293,11 +294,6 @@ def pack_folder(config: RunConfig, checkpoint: Path, device: torch.device) -> Pa
     offload = config.offload
     if offload.tier == "host":
         return None
-    if device.type == "cuda":
-        raise SpecfitError(
-            "offload.tier=disk reads into host memory and needs device=cpu so far; on a GPU use "
-            "offload.tier=host"
-        )
     if config.gpu.link_gbps_cap is not None:
         raise SpecfitError(
             "gpu.link_gbps_cap slows copies from host memory down; with offload.tier=disk the disk "

@@ -279,6 +279,20 @@ def settle_slots(
     return requested, ()
 
 
+def refuse_ram_slots(config: RunConfig, experts: int, clock: str) -> None:
+    """Raises SpecfitError for `offload.ram_slots` that this model or clock has no place for."""
+    slots = config.offload.ram_slots
+    if slots > experts:
+        raise SpecfitError(
+            f"offload.ram_slots is {slots}, but a layer has {experts} experts; use at most those"
+        )
+    if slots and clock == "modelled":
+        raise SpecfitError(
+            f"offload.ram_slots={slots} makes two links, from disk and from RAM, and the modelled "
+            "clock bills one; use gpu.clock=wall, or leave offload.ram_slots out"
+        )
+
+
 def stored_profile(name: str) -> dict[str, Any]:
     """The values in the profile's own file; none of a profile that has no file in conf/gpu."""
     path = paths.CONF / "gpu" / f"{name}.yaml"

@@ -47,6 +47,11 @@ class LayerPlan:
         return self.n_hits + len(self.areas)
 
     @property
+    def arrived(self) -> Int64Array:
+        """[A] experts that were brought in before they were demanded."""
+        return self.order[self.n_hits : self.n_ready]
+
+    @property
     def misses(self) -> Int64Array:
         return self.order[self.n_ready :]
 

@@ -20,7 +20,8 @@ Mark = Any
 """A point of the compute lane that a later copy can be told to wait for."""
 
 Source = Any
-"""A block as its store gives it: host memory, or a `DiskBlock` that is still to be read."""
+"""A block as its store gives it, of `nbytes`: host memory, a `DiskBlock` that is still to be read,
+or a `Passage` through RAM."""
 
 
 @dataclass
@@ -130,7 +131,7 @@ class CpuCopyEngine:
         """Nanoseconds it took."""
         begin = self.timer()
         destination.copy_(source)
-        moved = source.numel() * source.itemsize
+        moved = source.nbytes
         if self._cap is not None:
             while self.timer() - begin < moved / self._cap:
                 pass

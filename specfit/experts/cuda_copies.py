@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import torch
 
-from specfit.experts.copies import LinkUse, Mark
+from specfit.experts.copies import LinkUse, Mark, Source
 
 COMPUTE = -1
 """The lane that experts run on; copy streams are 0 .. in_flight - 1."""
@@ -24,7 +24,7 @@ class Streams(Protocol):
     """Queues of work in order, and events between them. Nothing here waits but `finish`."""
 
     def copy(
-        self, stream: int, source: torch.Tensor, destination: torch.Tensor, locked: bool
+        self, stream: int, source: Source, destination: torch.Tensor, locked: bool
     ) -> None: ...
 
     def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:
@@ -128,7 +128,7 @@ class StreamedCopyEngine:
 
     def submit(
         self,
-        source: torch.Tensor,
+        source: Source,
         destination: torch.Tensor,
         after: Mark | None = None,
         locked: bool = True,
@@ -140,7 +140,7 @@ class StreamedCopyEngine:
             self._streams.wait(stream, after)
         self._streams.copy(stream, source, destination, locked)
         end = self._streams.record(stream)
-        copy = _Copy(end, source.numel() * source.itemsize)
+        copy = _Copy(end, source.nbytes)
         self._going.append(copy)
         self._layers[-1].copies.append(copy)
 
@@ -166,14 +166,14 @@ class StreamedCopyEngine:
         if layer.waits == 0:
             layer.arrived = self._streams.record(COMPUTE)
 
-    def bring(self, source: torch.Tensor, destination: torch.Tensor, locked: bool = True) -> Mark:
+    def bring(self, source: Source, destination: torch.Tensor, locked: bool = True) -> Mark:
         """On a stream of its own: the on-demand ones never queue behind it."""
         stream = self.in_flight
         self._streams.wait(stream, self._streams.record(COMPUTE))
         begin = self._streams.record(stream)
         self._streams.copy(stream, source, destination, locked)
         end = self._streams.record(stream)
-        self._brought.append(_Brought(begin, _Copy(end, source.numel() * source.itemsize)))
+        self._brought.append(_Brought(begin, _Copy(end, source.nbytes)))
         return end
 
     def move(self, source: torch.Tensor, destination: torch.Tensor) -> None:

@@ -51,7 +51,7 @@ class CudaStreams:
             else:
                 self._copy_bounced(on, source, destination)
             if self._throttle is not None:
-                self._throttle.stretch(source.numel() * source.itemsize)
+                self._throttle.stretch(source.nbytes)
 
     def _copy_bounced(
         self, on: torch.cuda.Stream, source: torch.Tensor, destination: torch.Tensor

@@ -19,6 +19,7 @@ import torch
 from specfit.experts.copies import LinkUse, Mark, Source
 from specfit.experts.disk_weights import DiskBlock, StartedRead
 from specfit.experts.kernel_reads import KernelReads
+from specfit.experts.ram_store import Passage
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class DiskCopyEngine:
         """By the kernel where it can, else by the threads."""
         started = None if self._kernel is None else source.start(self._kernel, destination)
         if started is not None:
-            return _KernelRead(started, source.size_bytes)
+            return _KernelRead(started, source.nbytes)
         return _ThreadRead(by.submit(_read, source, destination))
 
     def wait_oldest(self) -> None:
@@ -97,8 +98,11 @@ class DiskCopyEngine:
 
     def bring(self, source: Source, destination: torch.Tensor, locked: bool = True) -> Mark:
         """Behind the others that were brought, beside those that are demanded."""
-        read = _Queued(lambda: self._start(source, destination, self._ahead))
-        self._queued.append(read)
+        if isinstance(source, Passage):  # a demanded read may wait for it: its thread's from now on
+            read: _Going = self._start(source, destination, self._ahead)
+        else:
+            read = queued = _Queued(lambda: self._start(source, destination, self._ahead))
+            self._queued.append(queued)
         self._brought.append(read)
         self._advance()
         return read
@@ -158,8 +162,8 @@ class _ThreadRead:
 
 
 class _KernelRead:
-    def __init__(self, started: StartedRead, size_bytes: int) -> None:
-        self._started, self._size_bytes = started, size_bytes
+    def __init__(self, started: StartedRead, moved_bytes: int) -> None:
+        self._started, self._moved_bytes = started, moved_bytes
         self._is_settled = False
 
     def is_done(self) -> bool:
@@ -170,7 +174,7 @@ class _KernelRead:
             self._started.finish()
             self._is_settled = True
         read = self._started.read
-        return _Read(read.begin_ns, read.end_ns, self._size_bytes)
+        return _Read(read.begin_ns, read.end_ns, self._moved_bytes)
 
 
 class _Queued:
@@ -192,7 +196,7 @@ class _Queued:
         return self.begun().wait()
 
 
-def _read(source: DiskBlock, destination: torch.Tensor) -> _Read:
+def _read(source: DiskBlock | Passage, destination: torch.Tensor) -> _Read:
     begin = time.perf_counter_ns()
     source.read_into(destination)
-    return _Read(begin, time.perf_counter_ns(), source.size_bytes)
+    return _Read(begin, time.perf_counter_ns(), source.nbytes)

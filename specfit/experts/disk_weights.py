@@ -39,13 +39,13 @@ class DiskBlock:
     end: int
 
     @property
-    def size_bytes(self) -> int:
+    def nbytes(self) -> int:
         return self.end - self.begin
 
     def chunk(self, count: int) -> list[DiskBlock]:
         """Equal parts, as a tensor's `chunk`."""
-        size = self.size_bytes // count
-        assert size * count == self.size_bytes, "a block has equal parts"
+        size = self.nbytes // count
+        assert size * count == self.nbytes, "a block has equal parts"
         starts = range(self.begin, self.end, size)
         return [DiskBlock(self.store, self.layer, self.expert, at, at + size) for at in starts]
 

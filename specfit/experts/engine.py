@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from specfit.experts.cache import ExpertCache, LayerPlan, collect_trace
 from specfit.experts.cache_plan import NONE
 from specfit.experts.copies import CopyEngine, Mark
 from specfit.experts.host_weights import HostStore, device_blocks
+from specfit.experts.ram_store import RamStore
 from specfit.hardware.idle_link import PIECES
 
 
@@ -55,6 +57,7 @@ class ExpertEngine:
     ) -> None:
         assert cache.staging_blocks > copies.in_flight, "staging: copies in flight and one more"
         self.store, self.cache, self.copies = store, cache, copies
+        self.ram = store if isinstance(store, RamStore) else None
         self.arithmetic = arithmetic
         self.stand_in: StandInRoutes | None = None
         block = store.format.elements, store.format.storage, device
@@ -73,6 +76,8 @@ class ExpertEngine:
                 engine._bring(layer, expert, block, piece)
 
             ahead.bring = bring
+            if self.ram is not None:
+                ahead.in_ram = self.ram.holds
         self._upload, self._download = Uploads(device), Downloads()
         self._on_clock = self._whole = True
         self._plans: list[LayerPlan] = []
@@ -88,6 +93,8 @@ class ExpertEngine:
         self.copies.drain()
         if on_clock:
             self.cache.begin_forward()
+            if self.ram is not None:
+                self.ram.begin_forward()
             self.copies.wait_ns = 0
             self.cache.before_layer(0)
 
@@ -103,6 +110,8 @@ class ExpertEngine:
         if self._on_clock:
             plan = self.cache.plan(layer, ids)
             self._plans.append(plan)
+            if self.ram is not None:
+                self.ram.plan(layer, plan.arrived, plan.areas, plan.misses)
         elif layer == self.store.layers - 1 and not self._whole:
             return torch.zeros_like(hidden)  # only routes are wanted, and nothing routes after it
         else:
@@ -115,7 +124,10 @@ class ExpertEngine:
     def _bring(self, layer: int, expert: int, block: int, piece: int) -> None:
         """One of PIECES parts of a block; the mark of the newest stands for all before it."""
         locked = self.store.is_locked(layer, expert)
-        source = self.store.source(layer, expert).chunk(PIECES)[piece]
+        if self.ram is not None:
+            source = self.ram.piece(layer, expert, block, piece)
+        else:
+            source = self.store.source(layer, expert).chunk(PIECES)[piece]
         place = self._area[block].chunk(PIECES)[piece]
         self._brought[block] = self.copies.bring(source, place, locked)
 
@@ -123,7 +135,12 @@ class ExpertEngine:
         self.copies.drain()
         self.cache.check()
         brought = self.cache.end_forward()
-        return collect_trace(self._plans, billed_rows, is_prefill, self.copies.wait_ns, brought)
+        trace = collect_trace(self._plans, billed_rows, is_prefill, self.copies.wait_ns, brought)
+        if self.ram is None or self.ram.cache.n_slots == 0:
+            return trace
+        self.ram.cache.check()
+        read = self.ram.reads + brought.begun - brought.from_ram
+        return replace(trace, ram_hits=self.ram.hits + brought.from_ram, reads=read)
 
     # -- the walk: hits, what was brought in early, misses as they arrive --------------------------
 
@@ -224,10 +241,12 @@ class ExpertEngine:
     # -- residency put back, for probes and resumed runs -------------------------------------------
 
     def residency(self) -> dict[str, np.ndarray]:
-        return self.cache.state()
+        return self.cache.state() | (self.ram.state() if self.ram is not None else {})
 
     def restore(self, residency: dict[str, np.ndarray]) -> None:
         """Put back ids and recency, and copy in the weights the slots now lack."""
+        if self.ram is not None:
+            self.ram.restore(residency)
         for layer, slot, expert in self.cache.load_state(residency).tolist():
             self._slots[layer][slot].copy_(self.store.block(layer, expert))
 

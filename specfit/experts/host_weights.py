@@ -17,7 +17,7 @@ from specfit.experts.pinned import CHUNK_BYTES, PAGE, LockReport, Registrar, loc
 from specfit.hardware.memory import GB, host_memory, with_room
 
 
-def refuse_without_memory(total_bytes: int) -> None:
+def refuse_without_memory(total_bytes: int, remedy: str = "lower model.num_layers") -> None:
     """An anonymous map always succeeds; touching it without memory ends the process.
 
     Raises SpecfitError where this machine's free memory does not hold experts of so many bytes.
@@ -28,12 +28,13 @@ def refuse_without_memory(total_bytes: int) -> None:
         raise SpecfitError(
             f"the experts need {total_bytes / GB:.1f} GB of host memory, "
             f"{needed / GB:.1f} with room beside them, and {usable / GB:.1f} are free; "
-            "free memory or lower model.num_layers"
+            f"free memory or {remedy}"
         )
 
 
 class HostStore(Protocol):
-    """Where the blocks of all experts lie: in host memory (`ExpertStore`) or on disk (`DiskStore`).
+    """Where the blocks of all experts lie: in host memory (`ExpertStore`), on disk (`DiskStore`),
+    or on disk behind RAM (`RamStore`).
 
     A block is `block_bytes` bytes, and `format` says what they mean; L layers of E experts have
     one each.

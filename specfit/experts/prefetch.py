@@ -44,6 +44,7 @@ class PrefetchStats:
 
     begun: int = 0
     used: int = 0
+    from_ram: int = 0  # of those begun, where experts lie on disk behind RAM
 
 
 class Prefetcher:
@@ -61,6 +62,7 @@ class Prefetcher:
         assert mode in MODES[1:] and blocks >= 1
         self.mode, self.blocks, self.link, self.least = mode, blocks, link, least
         self.bring: Bring = _nothing
+        self.in_ram: Callable[[int, int], bool] = _nowhere
         self.brought = PrefetchStats()
         self._shape = layers, experts
         self._resident: Callable[[], NDArray[np.bool_]] = lambda: np.zeros((0, 0), np.bool_)
@@ -154,6 +156,7 @@ class Prefetcher:
         self._block, self._left = self._free.pop(0), self.link.copy_ns
         self._pieces = 0
         self.brought.begun += 1
+        self.brought.from_ram += self.in_ram(*self._coming)
         return True
 
     def _bring_pieces(self) -> None:
@@ -196,3 +199,8 @@ class Prefetcher:
 
 def _nothing(layer: int, expert: int, block: int, piece: int) -> None:
     """A replay moves no bytes."""
+
+
+def _nowhere(layer: int, expert: int) -> bool:
+    """No experts lie on disk."""
+    return False

@@ -89,7 +89,9 @@ def diagnose(config: RunConfig, typed: Sequence[str] = ()) -> Generator[str, Non
     slots = None
     if sizing is not None:
         if sizing.pack_bytes:
-            yield from pack_lines(config, sizing.pack_bytes, device, against)
+            yield from pack_lines(config, sizing.pack_bytes, against)
+            if sizing.store_bytes:  # what comes from disk to a GPU comes through RAM
+                yield from host_lines(sizing.store_bytes, True, against)
         elif (planned := config.gpu.host_memory_gb) is not None:
             yield from planned_host_lines(sizing.store_bytes, planned, against)
         else:
@@ -250,10 +252,13 @@ def fields_of(
 def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any) -> Any:
     """The table; from the published shapes where the config.json cannot be had."""
     from specfit.decoding.memory_fit import placed, sizing_of, workload_context
+    from specfit.decoding.spec import refuse_ram_slots
     from specfit.hardware.reference_models import BILLED_MODELS
+    from specfit.models.target.family import geometry_of
 
     if named.target is not None:
         own_bytes = named.expert_bytes
+        refuse_ram_slots(config, geometry_of(named.target).experts, clock)
         table = sizing_of(config, named.target, named.head, clock, device, profile, own_bytes)
         is_billed = clock == "modelled" and config.gpu.billed in BILLED_MODELS
         unknown = ("draft head",) if named.is_head_unknown and not is_billed else ()
@@ -262,8 +267,9 @@ def size(config: RunConfig, named: Named, clock: str, device: Any, profile: Any)
         raise SpecfitError(
             f"model={config.model.name} has no config.json at hand; set model.path to its folder"
         )
-    context = workload_context(config, sys.maxsize)
-    return placed(BILLED_MODELS[config.model.name], context, config, clock, device, profile)
+    context, needs = workload_context(config, sys.maxsize), BILLED_MODELS[config.model.name]
+    refuse_ram_slots(config, needs.experts, clock)
+    return placed(needs, context, config, clock, device, profile)
 
 
 # -- what is there -------------------------------------------------------------------------------
@@ -335,7 +341,7 @@ def planned_host_lines(store_bytes: int, planned_gb: float, against: Findings) -
     yield line
 
 
-def pack_lines(config: RunConfig, pack_bytes: int, device: Any, against: Findings) -> Iterator[str]:
+def pack_lines(config: RunConfig, pack_bytes: int, against: Findings) -> Iterator[str]:
     """The experts on disk: where, how many bytes, and whether there is room for them."""
     from specfit.decoding.resolve import locate, pack_folder
     from specfit.experts.pack import refuse_without_room
@@ -343,7 +349,7 @@ def pack_lines(config: RunConfig, pack_bytes: int, device: Any, against: Finding
     local = locate(config.model.path) if config.model.path else None
     folder = None
     if local is not None:
-        folder = against.tries(lambda: pack_folder(config, local, device))
+        folder = against.tries(lambda: pack_folder(config, local))
     if folder is None:
         yield f"disk: a pack of {pack_bytes / GB:.2f} GB beside the checkpoint"
         return

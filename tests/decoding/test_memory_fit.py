@@ -22,6 +22,7 @@ from specfit.decoding.memory_fit import (  # noqa: E402
     sizing_of,
     workload_context,
 )
+from specfit.hardware.memory import HostMemory  # noqa: E402
 from specfit.hardware.profile import Profile  # noqa: E402
 from specfit.hardware.system_info import Surroundings  # noqa: E402
 from specfit.models.target.attention import backend_name  # noqa: E402
@@ -238,6 +239,55 @@ def test_a_modelled_fit_reads_no_file(tmp_path: Path) -> None:
     table = sizing("modelled", "gpu=rtx4090")
     assert settled_fit(table, 48, tmp_path) == table.fit(48)
     assert list(tmp_path.iterdir()) == []
+
+
+def on_disk(device: str, *overrides: str) -> Sizing:
+    asked = config("offload.tier=disk", *overrides)
+    return sizing_of(asked, QWEN, REDHAT, "wall", torch.device(device), CARD)
+
+
+def test_slots_in_ram_take_a_cpus_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 of each of 48 layers, and 3 blocks through which experts pass: 29 GB before a slot."""
+    there = HostMemory(None, 60_000_000_000, None)
+    monkeypatch.setattr(memory_fit, "host_memory", lambda: there)
+    plain, behind_ram = on_disk("cpu"), on_disk("cpu", "offload.ram_slots=64")
+    size = (64 * 48 + 3) * 9437184
+    assert behind_ram.ram_bytes == size and plain.ram_bytes == 0
+    assert behind_ram.rows(8) == plain.rows(8) | {"RAM slots": size}
+    assert behind_ram.store_bytes == plain.store_bytes == 0
+    most = plain.largest()
+    assert behind_ram.largest() == (most * 48 * 9437184 + _over(plain) - size) // (48 * 9437184)
+    assert "  RAM slots" in "".join(behind_ram.lines(8))
+    with pytest.raises(SpecfitError, match=r"use cache_slots=\d+ or fit"):
+        behind_ram.refuse_too_many(most)
+
+
+def _over(table: Sizing) -> int:
+    """Bytes that the largest count leaves."""
+    assert table.free is not None
+    return table.free - table.needed(table.largest())
+
+
+def test_what_a_gpu_gets_from_disk_comes_through_host_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_fit, "device_free", lambda device: 24_600_000_000)
+    for ram_slots in (0, 64):
+        table = on_disk("cuda", f"offload.ram_slots={ram_slots}")
+        assert table.store_bytes == (ram_slots * 48 + 3) * 9437184, "of host memory, page-locked"
+        assert table.ram_bytes == 0 and "RAM slots" not in table.rows(8), "not of the device's"
+        assert table.pack_bytes == 128 * 48 * 9437184
+        assert table.fit(48)[0] == with_free(24_600_000_000, monkeypatch).fit(48)[0]
+
+
+def test_a_fit_beside_other_slots_in_ram_is_settled_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = HostMemory(None, 60_000_000_000, None)
+    monkeypatch.setattr(memory_fit, "host_memory", lambda: there)
+    first, _ = settled_fit(on_disk("cpu"), 48, tmp_path)
+    second, _ = settled_fit(on_disk("cpu", "offload.ram_slots=64"), 48, tmp_path)
+    assert second == on_disk("cpu", "offload.ram_slots=64").fit(48)[0] < first
 
 
 def test_the_heads_working_memory_is_counted_on_a_device_alone() -> None:

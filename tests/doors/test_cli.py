@@ -79,6 +79,8 @@ CONFIG = {
     "cache_slots=-1": "cache_slots is -1; it must be at least 0",
     "cache_slots=most": "cache_slots is 'most'; use a number of experts per layer, all or fit",
     "cache_slots=2.5": "cache_slots=2.5: Value '2.5' of type 'float' is incompatible with",
+    "offload.ram_slots=-1": "offload.ram_slots is -1; it must be at least 0",
+    "offload.ram_slots=4": "offload.ram_slots=4 keeps experts of a disk in RAM, and offload.tier=",
     "gpu.link_gbps=-1": "profile paper_main: link_gbps=-1.0 must be a link speed above 0 GB/s",
     "gpu.node_ms=-0.1": "profile paper_main: node_ms=-0.1 must be a time of 0 or more",
     "gpu.copies_in_flight=0": "copies_in_flight=0 must be a whole number from 1 to 8",
@@ -100,6 +102,20 @@ CONFIG = {
 @pytest.mark.parametrize("override", CONFIG)
 def test_config(refused, override: str) -> None:  # type: ignore[no-untyped-def]
     assert CONFIG[override] in refused(override)
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        (
+            "offload.ram_slots=17",
+            f"is 17, but a layer has {RUN_EXPERTS} experts; use at most",
+        ),
+        ("offload.ram_slots=4", "makes two links, from disk and from RAM, and the modelled clock"),
+    ],
+)
+def test_slots_in_ram(refused, setting: str, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    assert sentence in refused(setting, "offload.tier=disk")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is there")

@@ -123,3 +123,16 @@ def test_what_is_unknown_is_no_zero(doctor: Command, runnable: Runnable, tmp_pat
 def test_a_results_folder_that_cannot_be_written(doctor: Command, runnable: Runnable) -> None:
     ended = doctor(*runnable.overrides, *SMALL, "results_dir=/proc/none")
     assert ended.code == 2 and "cannot use /proc/none" in ended.out
+
+
+def test_slots_in_ram_are_counted_and_refused_as_by_the_run(
+    doctor: Command, runnable: Runnable, tmp_path: Path
+) -> None:
+    typed = [*runnable.overrides, *SMALL, "offload.tier=disk", f"offload.pack={tmp_path}"]
+    typed += ["cache_slots=4", "offload.ram_slots=6", "device=cpu", f"results_dir={tmp_path}"]
+    ended = doctor(*typed, "gpu=local")
+    assert ended.code == 0, ended.out
+    assert sum(line.startswith("  RAM slots") for line in ended.out.splitlines()) == 1
+    refused = doctor(*typed)
+    assert refused.code == 2
+    assert refused.out.count("makes two links, from disk and from RAM") == 1

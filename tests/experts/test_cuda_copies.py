@@ -27,7 +27,7 @@ from specfit.experts.copies import CopyEngine, CpuCopyEngine
 from specfit.experts.cuda_copies import COMPUTE, StreamedCopyEngine
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.expert_format import plain_format
-from specfit.experts.host_weights import ExpertStore
+from specfit.experts.host_weights import ExpertStore, HostStore
 from specfit.experts.policy_cache import Movement, MovingCache
 from specfit.experts.prefetch import Prefetcher
 from specfit.experts.queued_streams import QueuedStreams
@@ -54,7 +54,7 @@ def store() -> ExpertStore:
 
 
 def engine(
-    store: ExpertStore,
+    store: HostStore,
     slots: int,
     copies: CopyEngine,
     device: Device | None = None,

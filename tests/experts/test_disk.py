@@ -272,7 +272,7 @@ def test_a_read_by_the_kernel_goes_on_while_the_caller_computes(tmp_path: Path) 
 class Gate:
     """A block whose read ends when it is let through."""
 
-    size_bytes = 8
+    nbytes = 8
 
     def __init__(self) -> None:
         self.begun, self.open = threading.Event(), threading.Event()

@@ -73,7 +73,7 @@ CONFIG: dict[str, Any] = {
         "display_gb": None,
     },
     "calibration": {"at": "primary", "slots": 48, "path": None, "dataset_path": None},
-    "offload": {"tier": "host", "pack": None},
+    "offload": {"tier": "host", "pack": None, "ram_slots": 0},
     "logger": {"name": "none"},
 }
 DIGESTS = {"target": "t", "head": "h", "requests": "r", "profile": "p", "calibration": "c"}
@@ -149,6 +149,7 @@ HASHED = {
     "calibration.at": "own",
     "calibration.slots": 24,
     "offload.tier": "disk",
+    "offload.ram_slots": 8,
 }
 
 

@@ -168,6 +168,7 @@ def _movement_parts(spec: RunSpec) -> dict[str, Any]:
         "bypass": config.bypass,
         "miss": config.miss,
         "offload.tier": config.offload.tier,
+        "offload.ram_slots": config.offload.ram_slots,
         "prefetch": config.prefetch,
     }
     if config.prefetch == "off":

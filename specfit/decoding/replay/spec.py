@@ -23,7 +23,13 @@ from specfit.decoding.expert_cache_factory import make_cache, pin_most_used
 from specfit.decoding.replay.parts import RecordedDrafter, RecordedRoutes, RecordedTarget
 from specfit.decoding.replay.playback import Playback
 from specfit.decoding.replay.routes import PredictedRoutes
-from specfit.decoding.spec import RunSpec, profile_advice, profile_of, settle_slots
+from specfit.decoding.spec import (
+    RunSpec,
+    profile_advice,
+    profile_of,
+    refuse_ram_slots,
+    settle_slots,
+)
 from specfit.experts.prefetch import Prefetcher
 from specfit.hardware.clock import ModelledClock
 from specfit.hardware.reference_models import billing
@@ -127,6 +133,7 @@ def resolve_replay(config: RunConfig, recording: Recording, said: Sequence[str] 
     shape = asdict(recording.shape)
     expert_bytes, _ = shape.pop("expert_bytes"), shape.pop("expert_format")
     geometry = Geometry(**shape)
+    refuse_ram_slots(settled, geometry.experts, "modelled")
     slots, notes = settle_slots(settled, geometry.experts)
     profile = profile_of(settled.gpu)
     bill = billing(settled.gpu.billed, geometry.layers, expert_bytes)

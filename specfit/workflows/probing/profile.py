@@ -61,7 +61,12 @@ class Probed:
 def probe_machine(config: RunConfig, slots: int | str) -> Probed:
     """`slots` are those of the cached systems that the modelled clock is held against."""
     spec = settled(config, "ar_cache", roomy(config))
-    packs = pack_folder(config, spec.checkpoint.folder, spec.device)
+    if config.offload.ram_slots or (on_disk(spec) and spec.device.type == "cuda"):
+        raise SpecfitError(
+            "a probe fits one link, and experts that come from disk through RAM have two; leave "
+            "offload.ram_slots out, and probe the disk with device=cpu"
+        )
+    packs = pack_folder(config, spec.checkpoint.folder)
     link = measure_link(spec.device) if packs is None else measure_disk(packs)
     fitted, checked = Bench(fit_trials(config)), Bench(check_trials(config, slots))
     half = checked.requests // 2

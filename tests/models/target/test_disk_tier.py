@@ -16,6 +16,8 @@ from specfit.experts.disk_copies import DiskCopyEngine
 from specfit.experts.disk_weights import DiskStore
 from specfit.experts.engine import ExpertEngine
 from specfit.experts.kernels.choice import choose_arithmetic
+from specfit.experts.policy_cache import Movement, MovingCache
+from specfit.experts.ram_store import RamStore
 from specfit.models.target.checkpoint import Checkpoint
 from specfit.models.target.loading import LoadedModel, load_model
 from specfit.models.target.offloaded import OffloadedTarget
@@ -38,14 +40,20 @@ def load(pair: Pair, packs: Path | None, layers: int | None = None) -> LoadedMod
     return load_model(Checkpoint(pair.target_folder), torch.float32, CPU, layers, packs)
 
 
-def target_of(loaded: LoadedModel, slots: int, in_flight: int) -> OffloadedTarget:
-    shape = loaded.geometry
+def target_of(
+    loaded: LoadedModel, slots: int, in_flight: int, ram_slots: int | None = None
+) -> OffloadedTarget:
+    shape, store = loaded.geometry, loaded.store
     on_disk = isinstance(loaded.store, DiskStore)
     copies: CopyEngine = DiskCopyEngine(in_flight) if on_disk else CpuCopyEngine(in_flight)
     cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=in_flight + 1)
+    if ram_slots is not None and isinstance(store, DiskStore):
+        moves = Movement(bypass=True)
+        ram = MovingCache(shape.layers, shape.experts, ram_slots, in_flight + 1, moves)
+        store = RamStore(store, ram)
     arithmetic = choose_arithmetic("auto", loaded.activation, CPU, loaded.format)
     return OffloadedTarget(
-        loaded, ExpertEngine(loaded.store, cache, copies, arithmetic, CPU), (), None, CPU
+        loaded, ExpertEngine(store, cache, copies, arithmetic, CPU), (), None, CPU
     )
 
 
@@ -64,7 +72,8 @@ def story(pair: Pair, target: OffloadedTarget) -> Iterator[object]:
         target.keep(kept)
         counts = [a.tolist() for a in (done.trace.hits, done.trace.misses, done.trace.evictions)]
         yield done.tokens.tolist(), done.routes.tolist(), routes.nodes.tolist(), counts
-    yield {name: array.tolist() for name, array in target.residency().items()}
+    residency = target.residency().items()
+    yield {name: array.tolist() for name, array in residency if not name.startswith("ram_")}
     assert target._kv._stored is not None
     yield target._kv._stored[:, :, :, : target.length].tolist()  # low bits included
 
@@ -77,6 +86,9 @@ def test_ids_routes_counters_and_bits_are_those_of_the_host_tier(
     host = list(story(pair, target_of(load(pair, None), slots, in_flight)))
     disk = list(story(pair, target_of(load(pair, packs), slots, in_flight)))
     assert host == disk
+    for ram_slots in (0, 2, slots + 4):
+        behind_ram = target_of(load(pair, packs), slots, in_flight, min(ram_slots, EXPERTS))
+        assert list(story(pair, behind_ram)) == host, f"{ram_slots} slots in RAM"
 
 
 def test_a_pack_is_made_once_and_holds_the_checkpoint(pair: Pair, packs: Path) -> None:

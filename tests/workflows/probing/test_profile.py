@@ -111,3 +111,10 @@ def test_one_request_is_too_few(config: RunConfig, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Bench, "requests", property(lambda bench: 1))
     with pytest.raises(SpecfitError, match="two requests"):
         probe_machine(config, 4)
+
+
+def test_two_links_are_not_probed(runnable: Runnable, tmp_path: Path) -> None:
+    said = ["gpu=local", "device=cpu", "offload.tier=disk", f"offload.pack={tmp_path}"]
+    said += ["offload.ram_slots=4", "limit=2", "max_new_tokens=8"]
+    with pytest.raises(SpecfitError, match=r"a probe fits one link.*leave offload.ram_slots out"):
+        probe_machine(from_hydra(compose([*runnable.overrides, *said])), 4)
