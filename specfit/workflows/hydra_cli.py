@@ -200,7 +200,7 @@ def ask_no_mode() -> None:
         said = any(word in argument for argument in sys.argv[1:] for word in SETS_MODE)
         return own(hydra, config_name, overrides) if said else None
 
-    Hydra.get_mode = mode  # type: ignore[method-assign]
+    Hydra.get_mode = mode  # type: ignore[method-assign, assignment]
 
 
 def device_trouble(error: Exception) -> str | None:
