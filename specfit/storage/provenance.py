@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -34,10 +33,10 @@ class Provenance:
 
 
 def collect(argv: Sequence[str] | None = None) -> Provenance:
-    commit, diff_hash = _own_code()
+    source = Path(__file__).resolve().parents[2]
     return Provenance(
-        commit=commit,
-        diff_hash=diff_hash,
+        commit=commit_of(source),
+        diff_hash=diff_hash_of(source),
         versions={"python": platform.python_version(), **{p: _version(p) for p in PACKAGES}},
         argv=list(sys.argv if argv is None else argv),
         platform=platform.platform() or None,
@@ -45,14 +44,6 @@ def collect(argv: Sequence[str] | None = None) -> Provenance:
         cpu_count=os.cpu_count(),
         arithmetic=arithmetic(),
     )
-
-
-@cache
-def _own_code() -> tuple[str | None, str | None]:
-    """Commit and hash of changes of the code that this process runs: asked once, since an edit
-    made while it runs is not what it runs."""
-    source = Path(__file__).resolve().parents[2]
-    return commit_of(source), diff_hash_of(source)
 
 
 def commit_of(folder: Path) -> str | None:
