@@ -24,7 +24,7 @@ run: $(STAMP) ## the main job: python -m specfit.run $(ARGS)
 	@$(BIN)/python -m specfit.run $(ARGS)
 
 test: $(STAMP) ## the tests that take seconds
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 test-slow: $(STAMP) ## all tests, the slow ones too
 	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)

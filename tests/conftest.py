@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ import pytest
 
 pytest_plugins = ["tests.fakes.tiny_model"]
 
+gc.set_threshold(50_000)  # of 700: a run of seconds need not look for cycles a thousand times
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"):
     os.environ[name] = "1"
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(name, "2")
+    os.environ.setdefault(name, "1")  # there is a worker for every core
 os.environ.setdefault("WANDB_MODE", "disabled")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -30,6 +32,11 @@ def specfit_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"SPECFIT_DATA names {folder}, which is no folder")
     return folder
+
+
+def pytest_collection_finish() -> None:
+    """Libraries and test modules stay: no full collection of a test need walk them again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

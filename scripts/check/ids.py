@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from specfit.base.entry import needs_extras, script
@@ -117,10 +118,13 @@ def requests_of(spec: LiveRunSpec, limit: int | None) -> dict[str, Request]:
 
 
 class Outputs:
-    """What `generate` writes, each prompt once: a shorter cap's output is a longer one's start."""
+    """What `generate` writes, each prompt once: a shorter cap's output is a longer one's start.
 
-    def __init__(self, model: PreTrainedModel, requests: Iterable[Request]) -> None:
-        self._model = model
+    `load` gives the model, which is kept; it is called once there is a prompt.
+    """
+
+    def __init__(self, load: Callable[[], PreTrainedModel], requests: Iterable[Request]) -> None:
+        self.load = load
         self._caps: dict[bytes, int] = {}
         self._ids: dict[bytes, list[int]] = {}
         for request in requests:
@@ -131,11 +135,11 @@ class Outputs:
         prompt = request.prompt_ids.tobytes()
         if prompt not in self._ids:
             longest = replace(request, max_new_tokens=self._caps[prompt])
-            self._ids[prompt] = generate(self._model, longest)
+            self._ids[prompt] = generate(self.load(), longest)
         return self._ids[prompt][: request.max_new_tokens]
 
 
-def compare(one: Checked, outputs: Outputs, model: PreTrainedModel) -> tuple[int, int]:
+def compare(one: Checked, outputs: Outputs) -> tuple[int, int]:
     """(requests compared, requests that differ), after a line about the run."""
     info, rows = one.info, load_run(one.folder).requests.set_index("request_id")
     head = f"{info.run_id} {info.selector:13} {info.cache_slots:4} slots "
@@ -158,7 +162,8 @@ def compare(one: Checked, outputs: Outputs, model: PreTrainedModel) -> tuple[int
     )
     for name in differ:
         request = one.requests[name]
-        print(f"    {name}: {name_mismatch(model, request, outputs.of(request), ids[name])}")
+        told = name_mismatch(outputs.load(), request, outputs.of(request), ids[name])
+        print(f"    {name}: {told}")
     return len(ids), len(differ)
 
 
@@ -170,9 +175,9 @@ def main() -> int:
     spec = resolve(replace(config, cache_slots=0, device="cpu"))  # neither is looked at
     results = options.results or Path(spec.config.results_dir)
     runs = list(checked_runs(spec, results))
-    model = plain_model(spec.checkpoint.folder, spec.config.threads)
-    outputs = Outputs(model, (request for one in runs for request in one.requests.values()))
-    counts = [compare(one, outputs, model) for one in runs]
+    load = partial(plain_model, spec.checkpoint.folder, spec.config.threads)
+    outputs = Outputs(load, (request for one in runs for request in one.requests.values()))
+    counts = [compare(one, outputs) for one in runs]
     compared, wrong = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
     if not compared:
         raise SpecfitError(

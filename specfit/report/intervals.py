@@ -140,7 +140,7 @@ def paired_ratio(
 @lru_cache(maxsize=2048)
 def _cluster_by_id(run: RunRows) -> dict[str, Hashable]:
     """Kept per run (by identity), as its totals are."""
-    return dict(zip(run.request_ids, run.requests["cluster"], strict=True))
+    return dict(zip(run.request_ids, run.requests["cluster"].to_numpy(object), strict=True))
 
 
 def clusters_in(run: RunRows, names: Sequence[str]) -> Clusters:

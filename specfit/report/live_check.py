@@ -118,4 +118,6 @@ def reward_difference(live: pd.DataFrame, again: pd.DataFrame) -> float | None:
 
 
 def _equal(a: pd.Series, b: pd.Series) -> bool:
+    if a.array.equals(b.array):  # nearly always, and a tenth of the time
+        return True
     return bool(((a == b) | (a.isna() & b.isna())).fillna(False).all())

@@ -6,9 +6,11 @@ Cycle 0 is prefill: it is in no per-cycle and no decode ratio. Failed requests a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from specfit.base.types import SpecfitError
 from specfit.storage.rows import RunRows
@@ -45,6 +47,11 @@ class Totals:
     decode: pd.DataFrame
     prefill: pd.DataFrame
 
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Request -> its row."""
+        return {str(name): at for at, name in enumerate(self.decode.index)}
+
     def sum(self, column: str) -> int:
         """Over the decode cycles of every request."""
         return int(self.decode[column].sum())
@@ -56,17 +63,22 @@ class Totals:
 @lru_cache(maxsize=2048)
 def totals(run: RunRows) -> Totals:
     """Kept per run (by identity): every cell of a table needs them."""
-    order = run.ok_ids
     kept = run.sums is not None and not run.sums.empty
-    rows = run.sums if kept and run.sums is not None else run.cycles.assign(cycles=1)
-    is_prefill = rows["prefill"].astype(bool) if kept else rows["cycle"] == 0
+    rows = run.sums if kept and run.sums is not None else run.cycles
+    is_prefill = (rows["prefill"] if kept else rows["cycle"] == 0).to_numpy(bool)
+    counts = np.ones((len(rows), len(COUNTERS) + 1), np.int64)
+    for at, name in enumerate(COUNTERS if not kept else (*COUNTERS, "cycles")):
+        counts[:, at] = rows[name].to_numpy(np.int64, na_value=0)
+    places = {name: at for at, name in enumerate(run.ok_ids)}
+    names = rows["request_id"].to_numpy(object)
+    place = np.array([places.get(str(name), -1) for name in names], np.intp)
 
-    def sums(part: pd.DataFrame) -> pd.DataFrame:
-        counted = part[[*COUNTERS, "cycles"]].fillna(0).astype("int64")
-        grouped = counted.groupby(part["request_id"].astype(str), sort=False).sum()
-        return grouped.reindex(order, fill_value=0).astype("int64")
+    def sums(wanted: NDArray[np.bool_]) -> pd.DataFrame:
+        found = np.zeros((len(places), counts.shape[1]), np.int64)
+        np.add.at(found, place[wanted & (place >= 0)], counts[wanted & (place >= 0)])
+        return pd.DataFrame(found, index=list(places), columns=[*COUNTERS, "cycles"])
 
-    return Totals(sums(rows[~is_prefill]), sums(rows[is_prefill]))
+    return Totals(sums(~is_prefill), sums(is_prefill))
 
 
 @dataclass(frozen=True)

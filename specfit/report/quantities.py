@@ -92,10 +92,9 @@ class Quantity:
         return interval_of(statistic, columns, excluded, clusters_in(a, shared))
 
     def _columns(self, run: RunRows, shared: list[str]) -> NDArray[Any]:
-        pair = self.pair(totals(run))
-        places = pair[0].index.get_indexer(pd.Index(shared))
-        assert (places >= 0).all(), "shared requests are the run's"
-        return np.stack([column.to_numpy() for column in pair], axis=1)[places]
+        known = totals(run)
+        places = [known.places[name] for name in shared]
+        return np.stack([column.to_numpy() for column in self.pair(known)], axis=1)[places]
 
 
 def _decode(top: str, bottom: str) -> Callable[[Totals], Pair]:

@@ -225,9 +225,13 @@ def _is_forced(run: RunRows) -> bool:
 def machine_moved(run: RunRows) -> list[str]:
     """State columns that took more than one value between requests, or show throttling."""
     steady = ("pcie_generation", "pcie_width", "power_limit_w")
-    moved = [name for name in steady if run.requests[name].dropna().nunique() > 1]
-    throttled = bool((run.requests["throttle_reasons"].dropna() != 0).any())
-    heated = bool((run.requests["cpu_throttles"].dropna() > 0).any())
+    known = {
+        name: set(run.requests[name].dropna())
+        for name in (*steady, "throttle_reasons", "cpu_throttles")
+    }
+    moved = [name for name in steady if len(known[name]) > 1]
+    throttled = bool(known["throttle_reasons"] - {0})
+    heated = any(count > 0 for count in known["cpu_throttles"])
     return moved + ["throttle_reasons"] * throttled + ["cpu_throttles"] * heated
 
 

@@ -31,13 +31,13 @@ class RunRows:
 
     @cached_property
     def request_ids(self) -> list[str]:
-        return [str(name) for name in self.requests["request_id"]]
+        return [str(name) for name in self.requests["request_id"].to_numpy(object)]
 
     @cached_property
     def ok_ids(self) -> list[str]:
         """Requests that did not fail."""
-        ok = self.requests["status"] == "ok"
-        return [str(name) for name in self.requests.loc[ok, "request_id"]]
+        status = self.requests["status"].to_numpy(object)
+        return [n for n, said in zip(self.request_ids, status, strict=True) if said == "ok"]
 
 
 def load_run(folder: Path | str) -> RunRows:
@@ -49,11 +49,18 @@ def load_run(folder: Path | str) -> RunRows:
     manifest = read_manifest(folder)
     if manifest is None or not manifest.finished:
         raise SpecfitError(f"{folder} holds no finished run; run it first")
-    cycles, requests, timings = (
-        to_frame(run_table(folder, f"{name}.parquet")) for name in ("cycles", "requests", "timings")
-    )
-    sums = to_frame(run_table(folder, "sums.parquet")) if cycles.empty else None
+    cycles, requests, timings = (_frame(folder, name) for name in ("cycles", "requests", "timings"))
+    sums = _frame(folder, "sums") if cycles.empty else None
     return RunRows(manifest.info, cycles, requests, timings, sums)
+
+
+def _frame(folder: Path, name: str) -> pd.DataFrame:
+    """As `run_table`; of a packed run cut from the frame of its whole row group."""
+    packed = None if (folder / MANIFEST).exists() else packed_run(folder)
+    if packed is None:
+        return to_frame(run_table(folder, f"{name}.parquet"))
+    pack, row = packed
+    return pack.frame(row.kind, row.run_id, f"{name}.parquet")
 
 
 def run_table(folder: Path, name: str) -> pa.Table:

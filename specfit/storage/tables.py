@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -47,6 +48,11 @@ class Layout:
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([pa.field(c.name, c.type, c.nullable) for c in self.columns])
+
+    @cached_property
+    def nullable(self) -> pa.Schema:
+        """The same columns, each of which may be null."""
+        return pa.schema([pa.field(c.name, c.type) for c in self.columns])
 
     def dictionary(self) -> dict[str, str]:
         """Column -> description; the first entry's first sentence is the row's grain."""
@@ -219,12 +225,14 @@ def read_table(path: Path) -> pa.Table:
 
 def as_now(table: pa.Table, name: str) -> pa.Table:
     """Rows of a file called `name` with the columns it has today."""
-    layout = KEPT_FILES[name]
-    for column in layout.columns:
-        if column.name not in table.column_names:
-            table = table.append_column(column.name, pa.nulls(len(table), column.type))
-    nullable = pa.schema([pa.field(c.name, c.type) for c in layout.columns])
-    return table.select(nullable.names).cast(nullable)
+    nullable = KEPT_FILES[name].nullable
+    for field in nullable:
+        if table.schema.get_field_index(field.name) < 0:
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    table = table.select(nullable.names)
+    if table.schema.types != nullable.types:
+        return table.cast(nullable)
+    return pa.Table.from_arrays(table.columns, schema=nullable)
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from specfit.base.config import RunConfig, from_hydra
+from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
 from specfit.decoding.resolve import LiveRunSpec
 from specfit.decoding.spec import locate
@@ -19,7 +19,7 @@ from specfit.report.explain import Explanation, Side
 from specfit.report.intervals import Interval, paired_ratio
 from specfit.report.metrics import PHASES
 from specfit.storage.recording.files import Recording
-from specfit.workflows.hydra_cli import compose
+from specfit.workflows.hydra_cli import chosen
 from specfit.workflows.simulate import Simulation, simulate
 
 POLICIES = ("lru", "decayed_lfu")
@@ -110,12 +110,12 @@ def sources_of(spec: LiveRunSpec, named: str = "") -> Sources:
 
 
 def _path(name: str) -> str:
-    return from_hydra(compose([f"routes={name}"])).routes.path
+    return chosen([f"routes={name}"]).routes.path
 
 
 def applied(config: RunConfig, overrides: Sequence[str]) -> RunConfig:
     """The config with what these override, groups and values alike; the rest stays."""
-    said = from_hydra(compose(list(overrides)))
+    said = chosen(overrides)
     groups = {item.partition("=")[0].partition(".")[0] for item in overrides}
     return replace(config, **{name: getattr(said, name) for name in groups})
 

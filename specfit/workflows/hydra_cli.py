@@ -13,6 +13,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from specfit import __version__
@@ -34,6 +35,7 @@ HYDRA_FLAGS = (
     *("--multirun", "--shell-completion", "--config-path", "--config-name", "--config-dir"),
     *("--experimental-rerun", "--info"),
 )
+SETS_MODE = ("hydra.mode", "hydra.searchpath", "--config")
 ALIASES = {"record.from": "record.source"}  # `from` is a word of Python's own
 
 
@@ -58,6 +60,7 @@ def hydra_command(job: Callable[[Any], int]) -> int:
         refuse_flags(sys.argv[1:])
         hydra_workers.refuse_absent(sys.argv[1:])
         sweep_first(sys.argv)
+        ask_no_mode()
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(
             task_of(job, codes)
         )()
@@ -182,6 +185,22 @@ def sweep_first(arguments: list[str]) -> None:
         if flag in arguments:
             arguments.remove(flag)
             arguments.insert(1, flag)
+
+
+def ask_no_mode() -> None:
+    """Hydra composes a config whole, a fifth of a second, only to read hydra.mode, and then again
+    to run it. Our files leave the mode to `-m`; Hydra asks where other files or a value may not."""
+    from hydra._internal.hydra import Hydra
+
+    own = Hydra.get_mode
+    if own.__module__ == __name__:
+        return  # a command before this one has seen to it
+
+    def mode(hydra: Any, config_name: str | None, overrides: list[str]) -> Any:
+        said = any(word in argument for argument in sys.argv[1:] for word in SETS_MODE)
+        return own(hydra, config_name, overrides) if said else None
+
+    Hydra.get_mode = mode  # type: ignore[method-assign, assignment]
 
 
 def device_trouble(error: Exception) -> str | None:
@@ -319,6 +338,21 @@ def compose(overrides: list[str]) -> Any:
         return hydra_compose("config", overrides)
 
 
+def chosen(overrides: Sequence[str]) -> RunConfig:
+    """The config of these overrides alone, which name no file; composed once in a process."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    hydra = GlobalHydra.instance()
+    places = hydra.config_loader().get_search_path().get_path() if hydra.is_initialized() else ()
+    return _chosen(tuple(overrides), tuple(str(place.path) for place in places))
+
+
+@lru_cache(maxsize=256)
+def _chosen(overrides: tuple[str, ...], places: tuple[str, ...]) -> RunConfig:
+    """`places` are the folders that groups are looked for in."""
+    return from_hydra(compose(list(overrides)))
+
+
 def config_of(overrides: Sequence[str]) -> RunConfig:
     """Composed, checked and frozen. Raises SpecfitError, as the command would say it."""
     from hydra.errors import HydraException
@@ -336,5 +370,6 @@ def store_schema(command: str = "run") -> None:
     from hydra.core.config_store import ConfigStore
 
     store = ConfigStore.instance()
-    store.store(name="schema", node=RunConfig)
+    if "schema.yaml" not in store.repo:  # it never changes
+        store.store(name="schema", node=RunConfig)
     store.store(group="hydra/help", name="specfit", node={"template": help_template(command)})

@@ -70,6 +70,7 @@ def resolved(config: RunConfig) -> Any:
             "request to request, so a part would start cold; split a sweep by run, or record the "
             "shards, merge them and replay the whole"
         )
+    refuse_absent(config)
     import_libraries()
     from specfit.decoding.resolve import resolve
     from specfit.workflows.trace import check_request
@@ -77,6 +78,15 @@ def resolved(config: RunConfig) -> Any:
     spec = resolve(config)
     check_request(spec)
     return spec
+
+
+def refuse_absent(config: RunConfig) -> None:
+    """A checkpoint's folder that is not there is said before seconds of imports."""
+    from specfit.base.paths import checkpoint_folder
+    from specfit.decoding.spec import locate
+
+    if config.model.source == "checkpoint" and config.model.path:
+        checkpoint_folder(locate(config.model.path))
 
 
 def perform(spec: Any, short: bool = False, until: int | None = None) -> Any:

@@ -17,6 +17,7 @@ from specfit.storage import identity
 from specfit.workflows.command_help import help_template
 from specfit.workflows.hydra_cli import compose, store_schema
 from specfit.workflows.hydra_workers import LAUNCHERS, is_installed
+from specfit.workflows.suites.composing import composed
 from tests.fakes.tiny_model import RUN_EXPERTS, Command, Runnable
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -40,7 +41,7 @@ def test_every_group_file_composes(file: Path) -> None:
 @pytest.mark.parametrize("file", LAUNCHER_FILES, ids=str)
 def test_every_launcher_file_names_every_value_of_its_launcher(file: Path) -> None:
     """And none that it has not: Hydra checks them against the launcher's own schema."""
-    from hydra import compose as composed
+    from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.config_store import ConfigStore
 
@@ -50,7 +51,7 @@ def test_every_launcher_file_names_every_value_of_its_launcher(file: Path) -> No
     assert (CONF / file).read_text().startswith("# "), "a file says first what it is"
     store_schema()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        made = composed("config", [f"hydra/launcher={name}"], return_hydra_config=True)
+        made = hydra_compose("config", [f"hydra/launcher={name}"], return_hydra_config=True)
     schema = ConfigStore.instance().load(f"hydra/launcher/{name}.yaml").node
     ours = OmegaConf.load(CONF / file)
     assert set(ours) == set(schema) == set(made.hydra.launcher)
@@ -125,7 +126,8 @@ def test_a_dataset_gives_the_defaults_that_are_not_set() -> None:
 @pytest.fixture
 def settled(runnable: Runnable):  # type: ignore[no-untyped-def]
     def settle(*overrides: str) -> LiveRunSpec:
-        return resolve(config(*runnable.overrides, "limit=1", "cache_slots=4", *overrides))
+        said = [*runnable.overrides, "limit=1", "cache_slots=4", *overrides]
+        return resolve(from_hydra(composed(said)))
 
     return settle
 

@@ -463,6 +463,25 @@ def test_a_results_folder_that_cannot_be_made(
     assert ended.sentence.startswith(f"cannot use {tmp_path}/file")
 
 
+def test_a_config_is_composed_once_unless_hydras_mode_is_named(
+    command: Command, runnable: Runnable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hydra itself composes it once more, to read a mode that `-m` decides here."""
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+
+    own, loaded = ConfigLoaderImpl.load_configuration, []
+
+    def counts(self: ConfigLoaderImpl, *arguments: object, **named: object) -> object:
+        loaded.append(arguments)
+        return own(self, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", counts)
+    said = (*runnable.overrides, f"results_dir={tmp_path}", "selector=ar_cache")
+    assert command(*said, "cache_slots=99").code == 2 and len(loaded) == 1
+    swept = command(*said, "hydra.mode=MULTIRUN", "cache_slots=98,99")
+    assert swept.code == 2 and all(f"cache_slots is {n}" in swept.err for n in (98, 99))
+
+
 # -- the process itself ----------------------------------------------------------------------------
 
 

@@ -24,19 +24,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 
 from specfit.base.types import PROBABILITY_ONE, ROOT, DraftTree, Request
 from specfit.hardware.profile import Billing, Profile
 
 if TYPE_CHECKING:
+    import torch
+
     from specfit.hardware.clock import ModelledClock
     from specfit.models.drafter.eagle import EagleDrafter
     from specfit.models.drafter.head import EagleHead
     from specfit.models.target.loading import LoadedModel
     from specfit.models.target.offloaded import OffloadedTarget
 
-CPU = torch.device("cpu")
 LAYERS, EXPERTS, TOP_K, VOCABULARY, DRAFT_VOCABULARY = 5, 32, 4, 200, 120  # of the pair
 RUN_LAYERS, RUN_EXPERTS, RUN_VOCABULARY, RUN_DRAFT_VOCABULARY = 4, 16, 264, 200  # of the runnable
 AUX_LAYERS = (1, 2, 4)
@@ -49,6 +49,15 @@ CHAT_TEMPLATE = (
     "{%- endfor %}"
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}"
 )
+
+
+def __getattr__(name: str) -> Any:
+    """CPU, for tests that import it: torch takes seconds, also those of xdist's own process."""
+    if name != "CPU":
+        raise AttributeError(name)
+    import torch
+
+    return torch.device("cpu")
 
 
 # -- the pair of exact tests -----------------------------------------------------------------------
@@ -66,16 +75,20 @@ class Pair:
     @cached_property
     def plain(self) -> Any:
         """The unmodified transformers model in fp32."""
+        import torch
         from transformers import AutoModelForCausalLM
 
         return AutoModelForCausalLM.from_pretrained(self.target_folder, dtype=torch.float32).eval()
 
     @cached_property
     def loaded(self) -> LoadedModel:
+        import torch
+
         from specfit.models.target.checkpoint import Checkpoint
         from specfit.models.target.loading import load_model
 
-        return load_model(Checkpoint(self.target_folder), torch.float32, CPU, None)
+        cpu = torch.device("cpu")
+        return load_model(Checkpoint(self.target_folder), torch.float32, cpu, None)
 
     @cached_property
     def head(self) -> EagleHead:
@@ -89,23 +102,27 @@ class Pair:
         return frozenset(stored["eos_token_id"])
 
     def target(self, slots: int, in_flight: int = 2, chunk: int | None = None) -> OffloadedTarget:
+        import torch
+
         from specfit.experts.cache import ExpertCache
         from specfit.experts.copies import CpuCopyEngine
         from specfit.experts.engine import ExpertEngine
         from specfit.experts.kernels.choice import choose_arithmetic
         from specfit.models.target.offloaded import OffloadedTarget
 
-        shape = self.loaded.geometry
+        shape, cpu = self.loaded.geometry, torch.device("cpu")
         cache = ExpertCache(shape.layers, shape.experts, slots, staging_blocks=in_flight + 1)
         copies = CpuCopyEngine(in_flight)
-        arithmetic = choose_arithmetic("auto", self.loaded.activation, CPU, self.loaded.format)
-        engine = ExpertEngine(self.loaded.store, cache, copies, arithmetic, CPU)
-        return OffloadedTarget(self.loaded, engine, self.head.config.aux_layer_ids, chunk, CPU)
+        arithmetic = choose_arithmetic("auto", self.loaded.activation, cpu, self.loaded.format)
+        engine = ExpertEngine(self.loaded.store, cache, copies, arithmetic, cpu)
+        return OffloadedTarget(self.loaded, engine, self.head.config.aux_layer_ids, chunk, cpu)
 
     def drafter(self, max_depth: int = 5) -> EagleDrafter:
+        import torch
+
         from specfit.models.drafter.eagle import EagleDrafter
 
-        return EagleDrafter(self.head, max_depth, 2, CPU)
+        return EagleDrafter(self.head, max_depth, 2, torch.device("cpu"))
 
     def oracle(self, indices: Iterable[int], new_tokens: int) -> OracleDrafter:
         """Drafts the true continuation of these prompts, now and then with a gap."""
@@ -129,19 +146,25 @@ class Pair:
             self._greedy[key] = generate(self.plain, self.prompts[index], new_tokens)
         return self._greedy[key]
 
-    @torch.inference_mode()
     def plain_forward(self, ids: Iterable[int]) -> Any:
         """Logits and `hidden_states` of one plain pass over the whole text."""
+        import torch
+
         tokens = torch.as_tensor(list(ids), dtype=torch.long)[None]
-        return self.plain(tokens, output_hidden_states=True, use_cache=False)
+        with torch.inference_mode():
+            return self.plain(tokens, output_hidden_states=True, use_cache=False)
 
     def plain_features(self, ids: Iterable[int]) -> torch.Tensor:
         """[T, 3H] of a text."""
+        import torch
+
         states = self.plain_forward(ids).hidden_states
         return torch.cat([states[layer][0] for layer in self.head.config.aux_layer_ids], dim=-1)
 
 
 def generate(model: Any, prompt: np.ndarray, new_tokens: int) -> list[int]:
+    import torch
+
     ids = torch.as_tensor(prompt, dtype=torch.long)[None]
     with torch.inference_mode():
         out = model.generate(
@@ -213,6 +236,8 @@ class OracleDrafter:
 
 
 def make_pair(folder: Path) -> Pair:
+    import torch
+
     torch.set_num_threads(1)
     rng = np.random.default_rng(7)
     prompts = [rng.integers(3, VOCABULARY, size) for size in (9, 17, 33, 5)]
@@ -262,6 +287,8 @@ def _head(
 ) -> EagleHead:
     """`kept` are the ids of the draft vocabulary, drawn once the head is there; `norms` the range
     of norm weights, else ones."""
+    import torch
+
     from specfit.models.drafter.head import EagleHead, HeadConfig
 
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "norm_before_residual": True}
@@ -315,6 +342,8 @@ class Runnable:
 
 
 def make_runnable(folder: Path, experts: int = RUN_EXPERTS) -> Runnable:
+    import torch
+
     shape = {"hidden_size": 32, "intermediate_size": 48, "head_dim": 16}
     shape["vocab_size"] = RUN_VOCABULARY
     torch.manual_seed(5)
@@ -441,6 +470,27 @@ def in_process(
         monkeypatch.setattr(sys, "argv", [f"specfit.{name}", *map(str, arguments)])
         capsys.readouterr()
         code = hydra_command(job)
+        captured = capsys.readouterr()
+        return JobResult(code, captured.out, captured.err)
+
+    return ended
+
+
+def in_process_script(
+    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """`python <folder>/<name>.py ..`, in this process, which need not import torch again."""
+    monkeypatch.syspath_prepend(str(folder))
+
+    def ended(*arguments: str) -> JobResult:
+        from hydra.core.global_hydra import GlobalHydra
+
+        from specfit.base.entry import script
+
+        GlobalHydra.instance().clear()
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+        capsys.readouterr()
+        code = script(import_module(name).main)
         captured = capsys.readouterr()
         return JobResult(code, captured.out, captured.err)
 

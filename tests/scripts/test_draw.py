@@ -70,10 +70,17 @@ def test_what_is_complete_is_written_beside_what_is_missing(tmp_path: Path) -> N
     assert "missing" not in index["table_2"]
 
 
-def test_names_may_stand_alone_beside_overrides(tmp_path: Path) -> None:
-    results = made(tmp_path / "results")
-    out = tmp_path / "not" / "there"
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Results, and a folder that was not there with table 2 and figure 2 of them."""
+    folder = tmp_path_factory.mktemp("drawn")
+    results, out = made(folder / "results"), folder / "not" / "there"
     assert main(["table_2", "--results", str(results), "--out", str(out), "figure_2"]) == 0
+    return results, out
+
+
+def test_names_may_stand_alone_beside_overrides(drawn: tuple[Path, Path], tmp_path: Path) -> None:
+    _, out = drawn
     assert sorted(json.loads((out / "artifacts.json").read_text())) == ["figure_2", "table_2"]
     assert split_names(["table_2", "model=x"]) == (["table_2"], ["model=x"])
     empty = tmp_path / "empty"
@@ -94,21 +101,19 @@ def test_an_unknown_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "no artifact is called table_1; there is" in capsys.readouterr().err
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_rows_give_the_same_bytes(drawn: tuple[Path, Path], tmp_path: Path) -> None:
     """Two processes: nothing of the time, the process or the order of hashes gets in."""
-    results, found = made(tmp_path / "results"), []
-    for name in ("first", "second"):
-        out = tmp_path / name
-        options = ["--results", str(results), "--out", str(out), "--only", "table_2", "figure_2"]
-        if name == "first":
-            assert main(options) == 0
-        else:
-            command = [sys.executable, str(DRAW), *options]
-            subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-        found.append({p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()})
+    results, first = drawn
+    options = ["--results", str(results), "--out", str(tmp_path), "--only", "table_2", "figure_2"]
+    command = [sys.executable, str(DRAW), *options]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    found = [
+        {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+        for out in (first, tmp_path)
+    ]
     assert found[0] == found[1]
     assert {p.suffix for p in found[0]} == {".md", ".tex", ".csv", ".pdf", ".svg", ".png", ".json"}
-    index = json.loads((tmp_path / "first" / "artifacts.json").read_text())
+    index = json.loads((first / "artifacts.json").read_text())
     assert index["figure_2"]["files"] == [
         *("figure_2.narrow.svg", "figure_2.pdf", "figure_2.png", "figure_2.svg")
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from specfit.base.paths import checkpoint_folder
 from specfit.base.types import SpecfitError
 from specfit.experts.expert_format import ExpertFormat, Layout
 from specfit.models.schema import File, by_model, read_json
@@ -57,9 +58,7 @@ class Checkpoint:
     """
 
     def __init__(self, folder: Path, remedy: str = FETCH_AGAIN) -> None:
-        if not folder.is_dir():
-            raise SpecfitError(f"no checkpoint folder at {folder}; set model.path to one")
-        self.folder, self._remedy = folder, remedy
+        self.folder, self._remedy = checkpoint_folder(folder), remedy
         fields = read_json(folder / "config.json")
         self.config = target_fields(fields, f"{folder}/config.json")
         self._assumed = _assumed_head_dim(fields)

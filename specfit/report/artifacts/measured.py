@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -51,7 +52,7 @@ class Block:
     tries: Sequence[Mapping[str, RunRows]]
     modelled: Mapping[str, RunRows]
 
-    @property
+    @cached_property
     def chosen(self) -> Mapping[str, RunRows]:
         """The try whose baselines differ least."""
         return min(self.tries, key=lambda runs: apart(runs[FIRST], runs[LAST]))
@@ -70,7 +71,7 @@ class Block:
         tries = f", {len(self.tries)} tries" if len(self.tries) > 1 else ""
         return f"{word} ({100 * self.apart:.1f} %{tries})"
 
-    @property
+    @cached_property
     def baseline(self) -> RunRows:
         """Both runs of the baseline as one."""
         return pooled(self.chosen[FIRST], self.chosen[LAST])

@@ -228,12 +228,13 @@ SUITES = ("table_2", "table_3", "table_4", "figure_4")
 
 
 PROFILES = CONF / "gpu"
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same values, ten times as fast
 
 
 def table_setup(reader: ResultsReader) -> Table:
     """The set-up: models, drafter, profiles and how they are known, limits, fits, versions."""
     members = reader.members(*SUITES)
-    configs = {m.rows.info.run_id: yaml.safe_load(run_yaml(m.folder)) for m in members}
+    configs = {m.rows.info.run_id: yaml.load(run_yaml(m.folder), LOADER) for m in members}
     place = reader.place(*SUITES)
     profiles = {p.stem: yaml.safe_load(p.read_text("utf-8")) for p in PROFILES.glob("*.yaml")}
     sheets = {

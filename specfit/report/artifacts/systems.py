@@ -172,7 +172,8 @@ def systems_sheet(runs: Runs, title: str, knowing: Runs | None = None) -> Sheet:
         for system, run in runs.items()
     ]
     for system in (s for s in BOUNDED if s in runs):
-        values = [measured(QUANTITIES[name].of(resident(runs[system]))) for name in SHOWN]
+        run = resident(runs[system])
+        values = [measured(QUANTITIES[name].of(run)) for name in SHOWN]
         rows.append((resident_label(system), "all", *values, *[None] * (2 + len(scores)), "-"))
     notes = [NOTE, *([BILLED] if _are_billed(runs) else [])]
     if not knowing:

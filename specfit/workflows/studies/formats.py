@@ -21,11 +21,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from specfit.base.config import RunConfig
 from specfit.base.types import SpecfitError
-from specfit.decoding.memory_fit import placed, workload_context
 from specfit.decoding.replay.traced import GRAFTINGS
 from specfit.decoding.spec import profile_of
 from specfit.hardware.reference_models import BILLED_MODELS
@@ -60,12 +57,13 @@ class Worker:
 
     folder: Path
 
-    def __call__(self, task: tuple[Routing, str]) -> list[dict[str, Any]]:
-        routing, name = task
+    def __call__(self, task: tuple[Routing, str, int]) -> list[dict[str, Any]]:
+        """`task`: the routing, the format and the slots that fit the card in it."""
+        routing, name, slots = task
         base, donor = base_of(self.folder)
         recording = routed(base, donor, routing)
         found = []
-        for line in lines(base, name, len(donor.requests)):
+        for line in lines(name, slots, len(donor.requests)):
             done = simulate(config_of(base, line), recording)
             totals = {c: done.total(c) for c in ("cycles", "demand_experts", "hit_experts")}
             cell = {**asdict(routing), **asdict(line), "format": name, "totals": totals}
@@ -73,10 +71,10 @@ class Worker:
         return found
 
 
-def lines(base: RunConfig, name: str, requests: int) -> Iterator[Line]:
+def lines(name: str, slots: int, requests: int) -> Iterator[Line]:
     """Settings of one format: the map at the slots that fit, then figure 4's slots."""
     fixed_ms, link_gbps = (FIXED_MS, LINK_GBPS) if requests > 1 else CORNERS
-    slots, own = slots_of(base, FORMATS[name]), {"gpu.billed": FORMATS[name]}
+    own = {"gpu.billed": FORMATS[name]}
     for fixed, link, system in product(fixed_ms, link_gbps, LEADING):
         yield Line(system, slots, own | {"gpu.fixed_ms": fixed, "gpu.link_gbps": link}, "map")
     for count, system in product(SLOTS, LEADING):
@@ -84,7 +82,14 @@ def lines(base: RunConfig, name: str, requests: int) -> Iterator[Line]:
 
 
 def slots_of(base: RunConfig, billed: str) -> int:
-    """What fits the profile's card. Raises SpecfitError where it has no known size."""
+    """What fits the profile's card. Raises SpecfitError where it has no known size.
+
+    Asked before the workers start: it alone needs torch, which takes each of them seconds.
+    """
+    import torch
+
+    from specfit.decoding.memory_fit import placed, workload_context
+
     profile = profile_of(base.gpu)
     if profile.memory_bytes is None:
         raise SpecfitError(f"gpu={profile.name} has no memory_bytes to fit slots into; use rtx4090")
@@ -99,7 +104,8 @@ def study(folder: Path) -> dict[str, Any]:
     base, donor = base_of(folder)
     answered = [one for one in donor.requests if one.request is not None]
     graftings = list(GRAFTINGS)[: None if len(answered) > 1 else 1]
-    todo = list(product(map(Routing, graftings), FORMATS))
+    fits = {name: slots_of(base, billed) for name, billed in FORMATS.items()}
+    todo = [(Routing(graft), name, fits[name]) for graft, name in product(graftings, FORMATS)]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         cells = [cell for found in pool.map(Worker(folder), todo) for cell in found]
     outputs = [[int(token) for token in one.output_ids] for one in answered]  # type: ignore[union-attr]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 
 import specfit.decoding.calibration.trials
 import specfit.workflows.execute
-from specfit.base import entry
 from specfit.base.config import from_hydra
 from specfit.base.types import SpecfitError
 from specfit.storage.rows import load_run
@@ -24,7 +22,7 @@ from specfit.workflows.hydra_cli import compose
 from specfit.workflows.suites.files import choices, read_suite_file, suite_names
 from specfit.workflows.suites.planning import Plan, Wanted, plan_suites
 from specfit.workflows.suites.running import run_all, todo
-from tests.fakes.tiny_model import JobResult, Runnable, make_runnable
+from tests.fakes.tiny_model import JobResult, Runnable, in_process_script, make_runnable
 from tests.models.routes.predictors import write_files
 
 ROOT = Path(__file__).parents[3]
@@ -227,15 +225,11 @@ def script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Script:
     """`python scripts/<name>.py --results <tmp_path> ..`, in this process."""
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    folders = ["--results", str(tmp_path), "--experiments", str(tmp_path / "experiments")]
 
     def run(name: str, *arguments: str) -> JobResult:
-        folders = ["--results", str(tmp_path), "--experiments", str(tmp_path / "experiments")]
-        monkeypatch.setattr(sys, "argv", [f"{name}.py", *folders, *arguments])
-        capsys.readouterr()
-        code = entry.script(import_module(name).main)
-        captured = capsys.readouterr()
-        return JobResult(code, captured.out, captured.err)
+        ended = in_process_script(ROOT / "scripts", name, monkeypatch, capsys)
+        return ended(*folders, *arguments)
 
     return run
 
