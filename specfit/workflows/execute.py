@@ -142,7 +142,7 @@ def execute(
             if beginning is not None and not store.finished_requests():
                 store.take_over(beginning)
             job.run(store, watcher, until)
-            if len(store.finished_requests()) == len(spec.workload.ids):
+            if until is None or until >= len(spec.workload.ids):
                 store.finish()
     return Outcome(store.folder, calibration, True, calibration_s, store.is_finished())
 

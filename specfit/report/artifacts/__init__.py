@@ -76,9 +76,7 @@ FIGURES: Mapping[str, Make] = {
 }
 UNCOMMITTED: Mapping[str, str] = {
     "figure_map": "map",
-    "figure_measured": "measured",
     "table_map": "map",
-    "table_measured": "measured",
     "table_measured_formats": "measured_formats",
 }
 """Artifacts whose suite has no reference rows: made once it has run, or when asked for by name."""
