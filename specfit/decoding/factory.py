@@ -56,14 +56,15 @@ def link_costs(profile: Profile, billing: Billing) -> LinkCosts | None:
     """What the modelled clock bills a cycle, per own expert; None where the profile lacks it."""
     if profile.link_gbps is None or profile.fixed_ms is None:
         return None
-    scale, latency_ns = billing.layer_scale, profile.copy_latency_us * 1e3
+    scale = billing.layer_scale
+    miss_ns = (profile.copy_latency_us + profile.miss_us) * 1e3  # beside its bytes
     every_cycle_ms = profile.tree_ms + profile.extension_ms  # of a rule that always drafts
     return LinkCosts(
         fixed_ns=(profile.fixed_ms + profile.commit_ms + every_cycle_ms) * 1e6,
         draft_level_ns=profile.draft_level_ms * 1e6,
         node_ns=profile.node_ms * 1e6,
         expert_ns=scale * profile.expert_us * 1e3,
-        copy_ns=scale * (billing.expert_bytes / profile.link_gbps + latency_ns),
+        copy_ns=scale * (billing.expert_bytes / profile.link_gbps + miss_ns),
     )
 
 

@@ -134,7 +134,7 @@ def _experts_ms(model: Experts, profile: Profile, used: float, copied: float) ->
     copy_ms = model.expert_bytes / profile.link_gbps / 1e6
     if not profile.overlap:
         copy_ms += profile.copy_latency_us / 1e3
-    lanes = copied * copy_ms, used * profile.expert_us / 1e3
+    lanes = copied * copy_ms, (used * profile.expert_us + copied * profile.miss_us) / 1e3
     return model.layers * (max(lanes) if profile.overlap else sum(lanes))
 
 

@@ -1,39 +1,34 @@
 """The modelled timeline against a tick-by-tick simulation, against hand counts, and by property."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specfit.hardware import timeline
 
-Case = tuple[int, list[int], int, int, int, int, int]
-"""hits, wait_for, copy, latency, expert, in_flight, and what a miss computes longer."""
+
+class Case(NamedTuple):
+    hits: int
+    wait_for: list[int]
+    copy: int
+    latency: int
+    expert: int
+    in_flight: int
+    longer: int = 0  # a miss computes than a hit
 
 
-def run(
-    hits: int,
-    wait_for: list[int],
-    copy: int,
-    latency: int,
-    expert: int,
-    in_flight: int,
-    longer: int = 0,
-) -> tuple[int, int]:
+def run(*case: Any) -> tuple[int, int]:
+    hits, wait_for, copy, latency, expert, in_flight, longer = Case(*case)
     waits = np.array(wait_for, dtype=np.int64)
     experts = expert, expert + longer
     return timeline.layer_ns(hits, len(waits), waits, copy, latency, *experts, in_flight)
 
 
-def simulate(
-    hits: int,
-    wait_for: list[int],
-    copy: int,
-    latency: int,
-    expert: int,
-    in_flight: int,
-    longer: int,
-) -> tuple[int, int]:
+def simulate(case: Case) -> tuple[int, int]:
     """Two lanes and a queue, one nanosecond a tick; copy and expert take at least one tick."""
+    hits, wait_for, copy, latency, expert, in_flight, longer = case
     n = len(wait_for)
     queued: list[int] = []  # the tick at which each issued copy may have its first byte moved
     left = [copy] * n
@@ -63,13 +58,13 @@ def layers(draw: st.DrawFn, least: int = 1) -> Case:
     waits = [draw(st.integers(-1, hits + j - 1)) for j in range(misses)]
     copy, expert = draw(st.integers(least, 9)), draw(st.integers(least, 9))
     latency, in_flight = draw(st.integers(0, 9)), draw(st.integers(1, 4))
-    return hits, waits, copy, latency, expert, in_flight, draw(st.integers(0, 9))
+    return Case(hits, waits, copy, latency, expert, in_flight, draw(st.integers(0, 9)))
 
 
 @settings(max_examples=1000, deadline=None)
 @given(layers())
 def test_a_layer_equals_the_tick_by_tick_simulation(case: Case) -> None:
-    assert run(*case) == simulate(*case)
+    assert run(*case) == simulate(case)
 
 
 def test_one_or_two_copies_in_flight_by_hand() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,6 +92,9 @@ def test_a_serial_machine_adds_copies_and_experts() -> None:
     assert found.timed_s == pytest.approx((5 * token_ms + prompt_ms) / 1e3)
     found = run_time(NAMED["ar"], small, overlapping, 0, work)
     assert found.timed_s == pytest.approx((5 * (3 + 4) + 3 + 1 + 8) / 1e3), "copies are hidden"
+    alone = replace(overlapping, miss_us=500.0)  # a missed expert takes 1.5 ms
+    found = run_time(NAMED["ar"], small, alone, 0, work)
+    assert found.timed_s == pytest.approx((5 * (3 + 4 * 1.5) + 3 + 1 + 8 * 1.5) / 1e3)
 
 
 def test_other_selectors_are_estimated_as_what_they_resemble() -> None:

@@ -40,7 +40,7 @@ def with_tries(
     """Every block followed by its further tries. `plan` makes a cell like another one with this
     label and override line."""
     found: list[One] = []
-    for _, cells in groupby(planned, key=_block):
+    for _, cells in groupby(planned, key=block_of):
         block = list(cells)
         found += block
         latest = block
@@ -50,10 +50,6 @@ def with_tries(
             latest = [_again(one, number, plan) for one in block]
             found += latest
     return found
-
-
-def _block(one: Planned) -> tuple[int, str]:
-    return id(one.group), one.cell.label.rpartition("/")[0]
 
 
 def block_of(one: Planned) -> tuple[int, str, int]:

@@ -81,5 +81,9 @@ def record(
             "hit_experts": demand - moved,
             "verify_ns": ns,
             "cycle_ns": ns,
+            # no RAM between a disk and the slots, which is not the same as none read
+            "ram_hit_experts": None,
+            "read_experts": None,
+            "read_bytes": None,
         }
     )

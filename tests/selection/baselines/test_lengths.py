@@ -121,9 +121,9 @@ def test_a_probes_own_parts_are_in_the_link_term() -> None:
 
     billing = Billing("b", 12, 1000, 2, 10)  # six billed layers to one of its own
     probed = Profile(
-        "p", 1.0, 70.0, commit_ms=0.5, tree_ms=1.0, extension_ms=2.0, copy_latency_us=3
+        "p", 1.0, 70.0, commit_ms=0.5, tree_ms=1.0, extension_ms=2.0, copy_latency_us=3, miss_us=4
     )
     found = link_costs(probed, billing)
     assert found is not None
-    assert found.fixed_ns == 73.5e6 and found.copy_ns == 6 * (1000 + 3000)
+    assert found.fixed_ns == 73.5e6 and found.copy_ns == 6 * (1000 + 3000 + 4000)
     assert link_costs(Profile("q", None, 70.0), billing) is None
