@@ -80,6 +80,11 @@ class Planned:
     work: Work | None = None  # None: a bench that reads no run
     refusal: str | None = None  # why there is no such run here, as where slots do not fit a device
 
+    @property
+    def turn(self) -> int | None:
+        """Requests that a run decodes before the next one of its block goes on; None: all."""
+        return int(self.group.turn) if self.group.turn and self.cell.kind == "run" else None
+
 
 @dataclass(frozen=True)
 class Plan:

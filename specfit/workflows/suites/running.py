@@ -62,13 +62,13 @@ def run_all(cells: Sequence[Planned], results: Path, say: Say) -> list[Failed]:
         left = list(block)
         for turn in count(1):
             for number, one in list(left):
-                nth = f", turn {turn}" if one.group.turn else ""
+                nth = f", turn {turn}" if one.turn else ""
                 cell = f"{one.cell.kind} {one.cell.id}, {one.cell.label}{nth}"
                 say(f"== {number} of {len(cells)}: {cell}")
                 why = reason_of_failing(one, results, say, turn)
                 if why:
                     failed.append(Failed(one.cell, why))
-                if why or one.cell.is_there(results):
+                if why or one.turn is None or one.cell.is_there(results):
                     left.remove((number, one))
             if not left:
                 break
@@ -81,8 +81,8 @@ def reason_of_failing(one: Planned, results: Path, say: Say, turn: int = 1) -> s
 
     def job(_: object) -> int:
         nonlocal has_ended
-        if one.cell.kind == "run" and one.group.turn:
-            has_ended = _run(one, results, say, turn * int(one.group.turn))
+        if one.turn is not None:
+            has_ended = _run(one, results, say, turn * one.turn)
         else:
             RUNNERS[one.cell.kind](one, results, say)
         return 0
